@@ -1,0 +1,43 @@
+"""How a small function over arrays becomes machine code: one decorator for every kernel."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from os import environ
+from pathlib import Path
+from typing import TypeVar
+
+from numba import config, njit
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@cache
+def cache_folder() -> str:
+    """Folder for compiled kernels, named after the source of the whole package.
+
+    Numba notices a change in the file of the outermost compiled function only; a kernel edited in another
+    file would silently run in its old form. A folder per state of the source makes that impossible.
+    """
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return str(package / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}")
+
+
+def kernel(function: F) -> F:
+    """Compile `function` on its first call, cached on disk, running without Python's global lock.
+
+    With ``NUMBA_DISABLE_JIT=1`` the function runs as plain Python and must give the same bits.
+    """
+    before = config.CACHE_DIR
+    if "NUMBA_CACHE_DIR" not in environ:
+        config.CACHE_DIR = cache_folder()
+    try:
+        # "numpy" semantics: no kernel divides by zero, so the check for it would only cost time.
+        return njit(nogil=True, cache=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = before

@@ -1,0 +1,1 @@
+"""How the hidden part of a state is guessed."""

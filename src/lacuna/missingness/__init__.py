@@ -1,0 +1,1 @@
+"""What hides parts of the state: mechanisms as arrays, their labels, and the Gymnasium wrapper."""

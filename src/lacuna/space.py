@@ -1,0 +1,164 @@
+"""A factored finite state space: sizes of the components, a number for every state, and "agrees with what was seen"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.compiled import kernel
+
+MISSING = -1
+"""A hidden component, inside kernels and the agent's observations only."""
+
+MAX_STATES = 2**40
+
+
+class Layout(NamedTuple):
+    """The arrays of a space as kernels see them.
+
+    A state has two faces: its *index* (mixed radix; row of Q) and its *code* (every component in its own bits),
+    because "does this state agree with that observation?" is one AND and one comparison on codes.
+    """
+
+    sizes: NDArray[np.int64]
+    strides: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+    masks: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Space:
+    """All vectors of `d` discrete components, component `j` taking the values ``0 … sizes[j]-1``.
+
+    Parameters
+    ----------
+    sizes
+        Number of values of each component.
+    names
+        A name per component; ``x0, x1, …`` if not given.
+
+    Examples
+    --------
+    >>> space = Space((8, 8, 3), ("row", "column", "colour"))
+    >>> space.n_states, space.encode((7, 0, 2))
+    (192, 170)
+    >>> space.decode(170)
+    (7, 0, 2)
+    >>> list(space.agreeing((7, 0, MISSING)))
+    [168, 169, 170]
+    """
+
+    sizes: tuple[int, ...]
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sizes:
+            raise ValueError("a space needs at least one component, got none")
+        for j, size in enumerate(self.sizes):
+            if size < 1:
+                raise ValueError(f"component {j} has size {size}; sizes must be at least 1")
+        if prod(self.sizes) > MAX_STATES:
+            raise ValueError(f"{prod(self.sizes)} states are too many for a table; at most {MAX_STATES}")
+        if not self.names:
+            object.__setattr__(self, "names", tuple(f"x{j}" for j in range(len(self.sizes))))
+        if len(self.names) != len(self.sizes):
+            raise ValueError(f"{len(self.names)} names {self.names} for {len(self.sizes)} components")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"component names must differ, got {self.names}")
+
+    @property
+    def d(self) -> int:
+        """Number of components."""
+        return len(self.sizes)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states of the product space."""
+        return prod(self.sizes)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The space as arrays for kernels."""
+        d = self.d
+        strides = [prod(self.sizes[j + 1 :]) for j in range(d)]
+        widths = [(size - 1).bit_length() for size in self.sizes]
+        if sum(widths) > 62:
+            raise ValueError(f"the components of {self.sizes} need {sum(widths)} bits; at most 62 are supported")
+        shifts = [sum(widths[j + 1 :]) for j in range(d)]
+        masks = [((1 << width) - 1) << shift for width, shift in zip(widths, shifts, strict=True)]
+        return Layout(*(np.array(row, dtype=np.int64) for row in (self.sizes, strides, shifts, masks)))
+
+    def component(self, which: int | str) -> int:
+        """Position of a component given by name or number."""
+        if isinstance(which, str):
+            if which not in self.names:
+                raise ValueError(f"no component is called {which!r}; there are {', '.join(self.names)}")
+            return self.names.index(which)
+        if not 0 <= which < self.d:
+            raise ValueError(f"component {which} does not exist; there are 0 to {self.d - 1}")
+        return which
+
+    def encode(self, values: Sequence[int]) -> int:
+        """Index of the state with these component values."""
+        if len(values) != self.d:
+            raise ValueError(f"{len(values)} values {tuple(values)} for {self.d} components {self.names}")
+        index = 0
+        for value, size, name in zip(values, self.sizes, self.names, strict=True):
+            if not 0 <= value < size:
+                raise ValueError(f"component {name} is {value}; it must be between 0 and {size - 1}")
+            index = index * size + int(value)
+        return index
+
+    def decode(self, index: int) -> tuple[int, ...]:
+        """Component values of the state with this index."""
+        if not 0 <= index < self.n_states:
+            raise ValueError(f"state {index} does not exist; there are 0 to {self.n_states - 1}")
+        values = []
+        for size in reversed(self.sizes):
+            index, value = divmod(int(index), size)
+            values.append(value)
+        return tuple(reversed(values))
+
+    def agreeing(self, observation: Sequence[int]) -> Iterator[int]:
+        """Indices of all states that agree with an observation, in which `MISSING` (-1) hides a component."""
+        self.check_observation(observation)
+        choices = [range(n) if o == MISSING else (o,) for o, n in zip(observation, self.sizes, strict=True)]
+        return (self.encode(values) for values in product(*choices))
+
+    def check_observation(self, observation: Sequence[int]) -> None:
+        """Refuse, with a sentence, what is not an observation of this space."""
+        if len(observation) != self.d:
+            raise ValueError(f"the observation has {len(observation)} components; the space has {self.d} {self.names}")
+        for value, size, name in zip(observation, self.sizes, self.names, strict=True):
+            if not MISSING <= value < size:
+                raise ValueError(
+                    f"component {name} of the observation is {value}; it must be between 0 and {size - 1}, "
+                    f"or {MISSING} for missing"
+                )
+
+
+@kernel
+def pack(index: int, layout: Layout) -> int:
+    """Code of the state with this index."""
+    code = 0
+    for j in range(layout.sizes.shape[0]):
+        value = index // layout.strides[j]
+        index -= value * layout.strides[j]
+        code |= value << layout.shifts[j]
+    return code
+
+
+@kernel
+def unpack(code: int, layout: Layout) -> int:
+    """Index of the state with this code."""
+    index = 0
+    for j in range(layout.sizes.shape[0]):
+        index += ((code & layout.masks[j]) >> layout.shifts[j]) * layout.strides[j]
+    return index

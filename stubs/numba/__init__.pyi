@@ -1,0 +1,10 @@
+from collections.abc import Callable
+from typing import TypeVar
+
+from . import config as config
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+__version__: str
+
+def njit(*, nogil: bool, cache: bool, error_model: str = ...) -> Callable[[_F], _F]: ...

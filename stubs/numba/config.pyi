@@ -1,0 +1,2 @@
+CACHE_DIR: str
+DISABLE_JIT: int
