@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
+from lacuna.missingness.label import LABELS, Label, Verdict, judge
 from lacuna.space import Space
 from lacuna.streams import Uniforms, draw
 
@@ -63,6 +64,21 @@ class Mechanism:
         All or nothing: one draw, at the rate of component 0, hides the whole vector.
     name
         For people, e.g. ``mcar:0.4``.
+    shows
+        For each true state, the index in `space` of what it shows; needed if the rows are true states.
+    claims
+        ``"MCAR"``, ``"MAR"`` or ``"NMAR"``: refused if the rates contradict it.
+
+    Examples
+    --------
+    >>> space = Space((2, 3), ("door", "colour"))
+    >>> by_door = np.array([0.1, 0.1, 0.1, 0.4, 0.4, 0.4])[:, None] * [0, 1]
+    >>> Mechanism(space, by_door[None, None], RateBy.SHOWN).label
+    'MAR'
+    >>> Mechanism(space, by_door[None, None, :, ::-1], RateBy.SHOWN, name="odd", claims="MAR")
+    Traceback (most recent call last):
+    ValueError: odd claims MAR, but its rates make it NMAR: the pattern that hides door has probability 0.4 in state
+    (1, 0) but 0.1 in state (0, 0)
     """
 
     space: Space
@@ -73,20 +89,142 @@ class Mechanism:
     fallback: NDArray[np.float64] | None = None
     whole: bool = False
     name: str = "mechanism"
+    shows: NDArray[np.int64] | None = None
+    claims: Label | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("rates", "chain", "fallback", "shows"):
+            if getattr(self, what) is not None:
+                self._own(what, np.int64 if what == "shows" else np.float64)
+        self._check_shows()
+        self._check_table("rates", self.rates)
+        self._check_chain()
+        self._check_driver()
+        if self.whole and (self.rates != self.rates[..., :1]).any():
+            raise ValueError(f"{self.name} hides all or nothing, so every component must have the same rate")
+        self._check_claim()
+
+    def _own(self, what: str, kind: type[np.generic]) -> None:
+        """Keep a private copy that nobody can write to, so that a mechanism never changes and has one compiled type."""
+        copy = np.array(getattr(self, what), dtype=kind, order="C")
+        copy.setflags(write=False)
+        object.__setattr__(self, what, copy)
+
+    def _check_shows(self) -> None:
+        if (self.by == RateBy.TRUE) != (self.shows is not None):
+            rule = "need `shows`, what each true state shows" if self.shows is None else "have no use for `shows`"
+            raise ValueError(f"the rates of {self.name} go by {self.by.name} state and {rule}")
+        if self.shows is None:
+            return
+        if self.shows.ndim != 1 or not self.shows.size:
+            raise ValueError(f"shows of {self.name} has shape {self.shows.shape}; it needs one entry per true state")
+        wrong = np.flatnonzero((self.shows < 0) | (self.shows >= self.space.n_states))
+        if wrong.size:
+            s = int(wrong[0])
+            raise ValueError(
+                f"true state {s} of {self.name} shows {self.shows[s]}; "
+                f"the space has states 0 to {self.space.n_states - 1}"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the rates have: one, the shown states, or the true states."""
+        if self.shows is not None:
+            return int(self.shows.shape[0])
+        return self.space.n_states if self.by == RateBy.SHOWN else 1
+
+    def _check_table(self, what: str, table: NDArray[np.float64]) -> None:
+        if table.ndim != 4 or table.shape[2:] != (self.n_rows, self.space.d) or 0 in table.shape:
+            raise ValueError(
+                f"{what} of {self.name} has shape {table.shape}; it must be [modes, actions, rows, components] "
+                f"with {self.n_rows} rows (by {self.by.name} state) and {self.space.d} components"
+            )
+        wrong = np.argwhere(~((table >= 0) & (table <= 1)))
+        if wrong.size:
+            place = tuple(wrong[0].tolist())
+            raise ValueError(
+                f"{what}[{', '.join(map(str, place))}] of {self.name} is {table[place]}; a rate must be between 0 and 1"
+            )
+
+    def _check_chain(self) -> None:
+        n_modes = self.rates.shape[0]
+        if self.chain is None:
+            if n_modes > 1:
+                raise ValueError(f"{self.name} has rates for {n_modes} modes but no chain that moves between them")
+            return
+        if self.chain.shape != (n_modes, n_modes):
+            raise ValueError(f"chain of {self.name} has shape {self.chain.shape}; it must be ({n_modes}, {n_modes})")
+        wrong = np.flatnonzero(~((self.chain >= 0).all(axis=1) & (np.abs(self.chain.sum(axis=1) - 1) < 1e-9)))
+        if wrong.size:
+            row = self.chain[wrong[0]].tolist()
+            raise ValueError(f"row {wrong[0]} of the chain of {self.name} is {row}; it must be at least 0 and add to 1")
+
+    def _check_driver(self) -> None:
+        if not -1 <= self.driver < self.space.d:
+            raise ValueError(f"driver of {self.name} is {self.driver}; it must be -1 (none) to {self.space.d - 1}")
+        if (self.driver >= 0) != (self.fallback is not None):
+            raise ValueError(f"{self.name} needs a driver and a fallback, or neither")
+        if self.fallback is None:
+            return
+        if self.whole:
+            raise ValueError(f"{self.name} hides all or nothing, so it cannot have a driver")
+        if self.fallback.shape != self.rates.shape:
+            raise ValueError(f"fallback of {self.name} has shape {self.fallback.shape}, its rates {self.rates.shape}")
+        self._check_table("fallback", self.fallback)
+
+    def _check_claim(self) -> None:
+        if self.claims is None:
+            return
+        if self.claims not in LABELS:
+            raise ValueError(f"{self.name} claims {self.claims!r}; a claim is one of {', '.join(LABELS)}")
+        # MCAR is a special case of MAR, so a claim may be weaker than what holds; NMAR means "not MAR".
+        holds = {"MCAR": {"MCAR"}, "MAR": {"MCAR", "MAR"}, "NMAR": {"NMAR"}}[self.claims]
+        if self.label not in holds:
+            raise ValueError(f"{self.name} claims {self.claims}, but its rates make it {self.label}: {self.reason}")
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The label that the rates give, and why."""
+        return judge(self.space, self.rates, self.fallback, self.driver, self.whole, self.shows)
+
+    @property
+    def label(self) -> Label:
+        """MCAR, MAR or NMAR, worked out from the rates."""
+        return self.verdict.label
+
+    @property
+    def reason(self) -> str:
+        """Why the label is what it is."""
+        return self.verdict.reason
+
+    @property
+    def n_actions(self) -> int | None:
+        """How many actions the rates tell apart; None if the action does not matter."""
+        entries = self.rates.shape[1]
+        return entries - 1 if entries > 1 else None
 
     @cached_property
     def hiding(self) -> Hiding:
         """The mechanism as arrays for kernels."""
-        n_modes = self.rates.shape[0]
         chain = np.ones((1, 1)) if self.chain is None else np.cumsum(self.chain, axis=1)
-        chain[:, n_modes - 1] = 1.0
+        chain[:, -1] = 1.0
         fallback = np.zeros((0, 0, 0, 0)) if self.fallback is None else self.fallback
+        # All read-only, whatever the mechanism: kernels are compiled once for all of them.
+        chain.setflags(write=False)
+        fallback.setflags(write=False)
         return Hiding(int(self.by), self.driver, self.whole, chain, self.rates, fallback)
 
     @property
     def n_draws(self) -> int:
         """How many uniform numbers one mask uses: always the same, so masks of paired runs stay aligned."""
         return int(self.rates.shape[0] > 1) + (1 if self.whole else self.space.d)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy (or one sent to a worker process) is built anew, so that its arrays are checked and read-only too.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    def __repr__(self) -> str:
+        return f"Mechanism({self.name!r}, components={', '.join(self.space.names)})"
 
 
 @kernel
