@@ -1,0 +1,182 @@
+"""Gymnasium's toy-text tables (FrozenLake, CliffWalking, Taxi) as a `TabularMDP` with meaningful components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.envs.toy_text.cliffwalking import CliffWalkingEnv
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
+from gymnasium.envs.toy_text.taxi import TaxiEnv
+
+from lacuna.mdp import Outcome, TabularMDP
+from lacuna.space import Space
+
+Table = dict[int, dict[int, list[Outcome]]]
+
+
+def from_toy_text(env: gymnasium.Env[Any, Any] | str, **kwargs: Any) -> TabularMDP:
+    """Turn an environment that carries its table as ``P`` into a `TabularMDP`.
+
+    FrozenLake, CliffWalking and Taxi get their components; any other environment with ``P`` and
+    ``initial_state_distrib`` shows one component, `state`. Steps are cut off where Gymnasium does (``max_steps``).
+
+    Parameters
+    ----------
+    env
+        An environment, or the id of one.
+    kwargs
+        Arguments of `gymnasium.make`, with an id only.
+
+    Examples
+    --------
+    >>> world = from_toy_text("FrozenLake-v1", is_slippery=False)
+    >>> world.space.names, world.max_steps
+    (('row', 'column'), 100)
+    """
+    if isinstance(env, str):
+        env = gymnasium.make(env, **kwargs)
+    elif kwargs:
+        raise ValueError(f"{', '.join(kwargs)} can be given with an id only; this environment is made already")
+    toy: Any = env.unwrapped
+    if not (hasattr(toy, "P") and hasattr(toy, "initial_state_distrib")):
+        raise ValueError(f"{type(toy).__name__} has no table P with initial_state_distrib; use TabularMDP.build")
+    max_steps = (env.spec.max_episode_steps or 0) if env.spec is not None else 0
+    if isinstance(toy, FrozenLakeEnv):
+        return _frozen_lake(toy, max_steps)
+    if isinstance(toy, CliffWalkingEnv):
+        return _cliff_walking(toy, max_steps)
+    if isinstance(toy, TaxiEnv):
+        return _taxi(toy, max_steps)
+    return _build(toy, max_steps, space=Space((len(toy.P),), ("state",)), name=type(toy).__name__)
+
+
+def frozen_lake_mdp(
+    map_name: str = "4x4",
+    desc: Sequence[str] | None = None,
+    is_slippery: bool = True,
+    success_rate: float | None = None,
+    reward_schedule: tuple[float, float, float] | None = None,
+) -> TabularMDP:
+    """Gymnasium's FrozenLake as ``(row, column)``; falling into a hole is a bad step.
+
+    `success_rate` and `reward_schedule` need a Gymnasium that has them (1.2 or later).
+
+    Examples
+    --------
+    >>> frozen_lake_mdp("8x8").space.sizes
+    (8, 8)
+    """
+    if map_name not in ("4x4", "8x8"):
+        raise ValueError(f"map_name is {map_name!r}; there are 4x4 and 8x8, or give a map as desc")
+    if desc is not None:
+        _check_desc(desc)
+    env_id = "FrozenLake8x8-v1" if map_name == "8x8" else "FrozenLake-v1"
+    given = {"desc": desc, "success_rate": success_rate, "reward_schedule": reward_schedule}
+    given = {what: value for what, value in given.items() if value is not None}
+    return from_toy_text(env_id, is_slippery=is_slippery, **given)
+
+
+def cliff_walking_mdp(is_slippery: bool = False) -> TabularMDP:
+    """Gymnasium's CliffWalking as ``(row, column)``; falling off the cliff is a bad step.
+
+    The original puts a fallen walker straight back to the start, so no state says that it fell. Here the start has
+    a twin that shows the same and behaves the same, entered by falling only: true state 48, the one flagged as bad.
+
+    Examples
+    --------
+    >>> world = cliff_walking_mdp()
+    >>> world.outcomes(36, world.action_names.index("right"))
+    [(1.0, 48, -100.0, False)]
+    """
+    return from_toy_text("CliffWalking-v1", is_slippery=is_slippery)
+
+
+def taxi_mdp(
+    is_rainy: bool = False, rainy_probability: float | None = None, fickle_passenger: bool = False
+) -> TabularMDP:
+    """Gymnasium's Taxi as ``(taxi row, taxi column, passenger, destination)``; no step counts as bad.
+
+    A fickle passenger is refused: the change of mind is not in the table. `is_rainy` needs Gymnasium 1.2 or later,
+    `rainy_probability` 1.3.
+
+    Examples
+    --------
+    >>> taxi_mdp().space.sizes
+    (5, 5, 5, 4)
+    """
+    if fickle_passenger:
+        raise ValueError(_FICKLE)
+    given: dict[str, Any] = {"is_rainy": True} if is_rainy else {}
+    if rainy_probability is not None:
+        given["rainy_probability"] = rainy_probability
+    return from_toy_text("Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3", **given)
+
+
+_FICKLE = "fickle_passenger is True; a passenger who changes destination is not in the table P, so it must be False"
+
+
+def _frozen_lake(toy: FrozenLakeEnv, max_steps: int) -> TabularMDP:
+    return _build(
+        toy, max_steps, space=Space((toy.nrow, toy.ncol), ("row", "column")), name="frozen-lake",
+        bad=(np.asarray(toy.desc) == b"H").ravel(), action_names=("left", "down", "right", "up"),
+    )  # fmt: skip
+
+
+def _cliff_walking(toy: CliffWalkingEnv, max_steps: int) -> TabularMDP:
+    start = int(toy.start_state_index)
+    twin = len(toy.P)
+    table: Table = {
+        s: {a: [(p, twin if r == -100 else t, r, end) for p, t, r, end in toy.P[s][a]] for a in toy.P[s]} for s in toy.P
+    }
+    table[twin] = table[start]
+    bad = np.zeros(twin + 1, dtype=np.bool_)
+    bad[twin] = True
+    return _build(
+        toy, max_steps, table=table, shows=[*range(twin), start], space=Space(toy.shape, ("row", "column")),
+        name="cliff-walking", bad=bad, action_names=("up", "right", "down", "left"),
+    )  # fmt: skip
+
+
+def _taxi(toy: TaxiEnv, max_steps: int) -> TabularMDP:
+    if getattr(toy, "fickle_passenger", False):
+        raise ValueError(_FICKLE)
+    return _build(
+        toy, max_steps, space=Space((5, 5, 5, 4), ("taxi row", "taxi column", "passenger", "destination")),
+        name="taxi", action_names=("south", "north", "east", "west", "pick up", "drop off"),
+    )  # fmt: skip
+
+
+def _build(
+    toy: Any,
+    max_steps: int,
+    *,
+    space: Space,
+    table: Table | None = None,
+    shows: Sequence[int] | None = None,
+    **rest: Any,
+) -> TabularMDP:
+    starts = {s: float(p) for s, p in enumerate(toy.initial_state_distrib) if p > 0}
+    return TabularMDP.build(
+        toy.P if table is None else table,
+        space=space,
+        shows=range(space.n_states) if shows is None else shows,
+        n_actions=int(toy.action_space.n),
+        starts=[starts],
+        max_steps=max_steps,
+        **rest,
+    )
+
+
+def _check_desc(desc: Sequence[str]) -> None:
+    """Refuse, naming row and column, what Gymnasium would take for a map and stumble over."""
+    for row, line in enumerate(desc):
+        for column, sign in enumerate(line):
+            if sign not in "SFHG":
+                raise ValueError(f"desc, row {row}, column {column}: {sign!r} is unknown; there are S, F, H and G")
+        if len(line) != len(desc[0]):
+            raise ValueError(f"desc, row {row}: the row has {len(line)} cells, the first has {len(desc[0])}")
+    if not any("S" in line for line in desc):
+        raise ValueError(f"desc has no start 'S' in {len(desc)} rows; it needs at least one")

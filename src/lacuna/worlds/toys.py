@@ -1,0 +1,164 @@
+"""Tiny worlds whose optimal values are known in closed form, given here beside each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.mdp import Outcome, TabularMDP
+from lacuna.space import Space
+
+Floats = NDArray[np.float64]
+
+_STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))
+_BANDIT = ((0.9, 0.1), (0.2, 0.6), (0.5, 0.5), (0.0, 1.0))
+
+
+def corridor(length: int = 5, slip: float = 0.1) -> TabularMDP:
+    """A corridor with the goal at its right end; every step costs 1 and fails with probability `slip`.
+
+    See `corridor_values` for the optimum, which is to go right.
+
+    Examples
+    --------
+    >>> corridor(length=3, slip=0.5).outcomes(0, 1)
+    [(0.5, 0, -1.0, False), (0.5, 1, -1.0, False)]
+    """
+    _check_length("length", length)
+    _check_slip(slip)
+
+    def outcomes(s: int, a: int) -> list[Outcome]:
+        target = min(max(s + (1 if a else -1), 0), length - 1)
+        return [(1.0 - slip, target, -1.0, target == length - 1), (slip, s, -1.0, s == length - 1)]
+
+    return TabularMDP.build(
+        outcomes, space=Space((length,), ("position",)), shows=range(length), n_actions=2, starts=[{0: 1.0}],
+        action_names=("left", "right"), name="corridor",
+    )  # fmt: skip
+
+
+def corridor_values(length: int, slip: float, gamma: float) -> Floats:
+    """Optimal values of the `corridor`, by position (the goal's own entry left out).
+
+    Each cell takes a geometric number of tries, so `k` cells from the goal the value is ``-k / (1 - slip)`` without
+    discount, and ``-(1 - f**k) / (1 - gamma)`` with ``f = gamma (1 - slip) / (1 - gamma slip)``.
+
+    Examples
+    --------
+    >>> corridor_values(3, 0.5, 1.0).tolist()
+    [-4.0, -2.0]
+    """
+    return _cost_of(np.arange(length - 1, 0, -1), slip, gamma)
+
+
+def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
+    """An open field crossed from the top left to the bottom right corner, one step north, east, south or west.
+
+    Every step costs 1 and fails with probability `slip`. The optimum is that of a `corridor` as long as the way:
+    `field_values`.
+
+    Examples
+    --------
+    >>> world = field(2, 3, slip=0.0)
+    >>> world.outcomes(world.space.encode((0, 2)), 2)
+    [(1.0, 5, -1.0, True)]
+    """
+    _check_length("n_rows", n_rows)
+    _check_length("n_columns", n_columns)
+    _check_slip(slip)
+    space = Space((n_rows, n_columns), ("row", "column"))
+    goal = space.n_states - 1
+
+    def outcomes(s: int, a: int) -> list[Outcome]:
+        row, column = space.decode(s)
+        row = min(max(row + _STEPS[a][0], 0), n_rows - 1)
+        column = min(max(column + _STEPS[a][1], 0), n_columns - 1)
+        target = space.encode((row, column))
+        return [(1.0 - slip, target, -1.0, target == goal), (slip, s, -1.0, s == goal)]
+
+    return TabularMDP.build(
+        outcomes, space=space, shows=range(space.n_states), n_actions=4, starts=[{0: 1.0}],
+        action_names=("up", "right", "down", "left"), name="field",
+    )  # fmt: skip
+
+
+def field_values(n_rows: int, n_columns: int, slip: float, gamma: float) -> Floats:
+    """Optimal values of the `field`, by row and column (0 at the goal): those of a corridor of the same distance.
+
+    Examples
+    --------
+    >>> field_values(2, 3, 0.5, 1.0).tolist()
+    [[-6.0, -4.0, -2.0], [-4.0, -2.0, 0.0]]
+    """
+    row, column = np.indices((n_rows, n_columns))
+    return _cost_of(n_rows - 1 - row + n_columns - 1 - column, slip, gamma)
+
+
+def bandit(pays: Sequence[Sequence[float]] = _BANDIT) -> TabularMDP:
+    """A two-armed bandit with a context of two coins (`sky`, `mood`), thrown anew for each episode of one step.
+
+    In context ``2*sky + mood`` arm `a` pays 1 with probability ``pays[context][a]``. The optimal value of a context
+    is the larger of its two probabilities, that of the start the mean over the four contexts.
+
+    Examples
+    --------
+    >>> bandit().outcomes(0, 1)
+    [(0.9, 0, 0.0, True), (0.1, 0, 1.0, True)]
+    """
+    table = np.asarray(pays, dtype=np.float64)
+    if table.shape != (4, 2) or not ((table >= 0) & (table <= 1)).all():
+        raise ValueError(f"pays is {pays}; it must be 4 rows (contexts) of 2 probabilities between 0 and 1")
+    return TabularMDP.build(
+        lambda s, a: [(1.0 - float(table[s, a]), s, 0.0, True), (float(table[s, a]), s, 1.0, True)],
+        space=Space((2, 2), ("sky", "mood")), shows=range(4), n_actions=2,
+        starts=[dict.fromkeys(range(4), 0.25)], action_names=("left arm", "right arm"), name="bandit",
+    )  # fmt: skip
+
+
+def loop(near: float = 1.0, far: float = 2.0) -> TabularMDP:
+    """Two states for ever: staying pays `near` in the first and `far` in the second, changing over pays nothing.
+
+    A continuing task: see `loop_values`.
+
+    Examples
+    --------
+    >>> loop().outcomes(1, 0)
+    [(1.0, 1, 2.0, False)]
+    """
+    pays = (near, far)
+    return TabularMDP.build(
+        lambda s, a: [(1.0, s, pays[s], False) if a == 0 else (1.0, 1 - s, 0.0, False)],
+        space=Space((2,), ("side",)), shows=range(2), n_actions=2, starts=[{0: 1.0}], terminates=False,
+        action_names=("stay", "change"), name="loop",
+    )  # fmt: skip
+
+
+def loop_values(near: float, far: float, gamma: float) -> Floats:
+    """Optimal values of the `loop`: stay for ever, or change over first; or, if both lose, swing to and fro for 0.
+
+    Examples
+    --------
+    >>> loop_values(1.0, 2.0, 0.75).tolist()
+    [6.0, 8.0]
+    """
+    stay = np.array([near, far]) / (1.0 - gamma)
+    return np.maximum(np.maximum(stay, gamma * stay[::-1]), 0.0)
+
+
+def _cost_of(distance: NDArray[np.int64], slip: float, gamma: float) -> Floats:
+    if gamma == 1.0:
+        return -distance / (1.0 - slip)
+    arrives = np.float64(gamma * (1.0 - slip) / (1.0 - gamma * slip)) ** distance.astype(np.float64)
+    return -(1.0 - arrives) / (1.0 - gamma)
+
+
+def _check_length(what: str, n: int) -> None:
+    if n < 2:
+        raise ValueError(f"{what} is {n}; it must be at least 2")
+
+
+def _check_slip(slip: float) -> None:
+    if not 0.0 <= slip < 1.0:
+        raise ValueError(f"slip is {slip}; it must be at least 0 and below 1")
