@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,8 @@ from lacuna.streams import Uniforms, draw
 
 Outcome = tuple[float, int, float, bool]
 """One way a step can go: ``(probability, next true state, reward, ends the episode)``, as in Gymnasium's ``P``."""
+
+_LONG_ROW = 64
 
 
 class Dynamics(NamedTuple):
@@ -251,11 +252,17 @@ class TabularMDP:
 
 def _cumulative(ptr: NDArray[np.int64], probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """Running sums within each row; the last entry is exactly 1, so that a search always ends inside its row."""
-    total = np.empty_like(probability)
-    for first, last in pairwise(ptr):
-        if last > first:
-            total[first:last] = np.cumsum(probability[first:last])
-            total[last - 1] = 1.0
+    total = probability.copy()
+    lengths = np.diff(ptr)
+    for row in np.flatnonzero(lengths > _LONG_ROW):
+        total[ptr[row] : ptr[row + 1]] = np.cumsum(probability[ptr[row] : ptr[row + 1]])
+    # A world has millions of short rows: all of them take their next entry at once.
+    first = ptr[:-1][lengths <= _LONG_ROW]
+    left = lengths[lengths <= _LONG_ROW]
+    for k in range(1, _LONG_ROW):
+        first, left = first[left > k], left[left > k]
+        total[first + k] += total[first + k - 1]
+    total[ptr[1:][lengths > 0] - 1] = 1.0
     return total
 
 
