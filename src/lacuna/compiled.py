@@ -38,6 +38,6 @@ def kernel(function: F) -> F:
         config.CACHE_DIR = cache_folder()
     try:
         # "numpy" semantics: no kernel divides by zero, so the check for it would only cost time.
-        return njit(nogil=True, cache=True, error_model="numpy")(function)
+        return njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)(function)
     finally:
         config.CACHE_DIR = before

@@ -145,6 +145,13 @@ class Space:
 
 
 @kernel
+def copy_into(target: NDArray[np.int64], source: NDArray[np.int64]) -> None:
+    """Copy one array over another, entry by entry: a slice assignment would allocate in case they overlap."""
+    for j in range(source.shape[0]):
+        target[j] = source[j]
+
+
+@kernel
 def pack(index: int, layout: Layout) -> int:
     """Code of the state with this index."""
     code = 0

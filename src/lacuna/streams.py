@@ -16,7 +16,7 @@ from lacuna.compiled import kernel
 StreamName = Literal["world", "missingness", "imputation", "exploration"]
 STREAM_NAMES: tuple[StreamName, ...] = get_args(StreamName)
 
-_BLOCK = 4096
+_BLOCK = 1024
 
 
 class Uniforms(NamedTuple):
@@ -84,12 +84,12 @@ class Stream:
         """How many numbers are waiting in the block."""
         return int(self.uniforms.block.shape[0] - self.uniforms.cursor[0])
 
-    def need(self, n: int) -> Uniforms:
-        """Make sure that at least `n` numbers are waiting, and give them."""
+    def need(self, n: int, ahead: int = _BLOCK) -> Uniforms:
+        """Make sure that at least `n` numbers are waiting, preparing up to `ahead` if not, and give them."""
         if self.ready < n:
             block, cursor = self.uniforms
             used = int(cursor[0])
-            fresh = np.empty(max(_BLOCK, 4 * n))
+            fresh = np.empty(max(n, ahead))
             left = block.shape[0] - used
             fresh[:left] = block[used:]
             self._generator.random(out=fresh[left:])

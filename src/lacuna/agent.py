@@ -1,0 +1,231 @@
+"""`Agent`: the learner as an object to deploy. Three verbs, everything else is looking."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna import learner, savefile
+from lacuna.counts import Counts
+from lacuna.learner import Memory, draws_per_step
+from lacuna.methods import METHODS, Impute, Settings, Teach
+from lacuna.space import MISSING, Space, pack
+from lacuna.streams import Stream
+from lacuna.voting import NO_STATE, action_probabilities
+
+Observation = Sequence[int | None] | NDArray[Any] | Mapping[str, Any] | int | np.integer[Any]
+"""Component values, with one value past the last, or None, for missing; or ``{"values": …, "mask": …}``."""
+
+_Phase = Literal["new", "ready", "acted"]
+
+
+class Agent:
+    """Q-learning that copes with hidden components, one step at a time.
+
+    Parameters
+    ----------
+    space
+        The factored space of complete states.
+    n_actions
+        Number of actions.
+    settings
+        The method and its hyper-parameters.
+    seed
+        Fixes every draw: two agents with one seed that see the same make the same decisions.
+
+    Examples
+    --------
+    >>> agent = Agent(Space((3, 2)), n_actions=2, settings=Settings("mi-synthetic", K=4), seed=1)
+    >>> agent.begin([0, 1])
+    >>> agent.probabilities()
+    array([0.5, 0.5])
+    >>> action = agent.act()
+    >>> agent.learn(reward=1.0, observation=[2, None], terminated=False)
+    >>> sorted({state for state in agent.pathways}) in ([(2, 0)], [(2, 1)], [(2, 0), (2, 1)])
+    True
+    """
+
+    def __init__(self, space: Space, n_actions: int, settings: Settings | None = None, *, seed: int = 0) -> None:
+        if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 1:
+            raise ValueError(f"n_actions is {n_actions!r}; it must be a whole number, 1 or larger")
+        self.space = space
+        self.n_actions = int(n_actions)
+        self.settings = settings if settings is not None else Settings()
+        self.method = METHODS[self.settings.method]
+        self.rules = self.settings.rules
+        self.counts = Counts(space, self.n_actions, self.settings.unit)
+        self.memory = _blank_memory(space, self.n_actions, self.settings)
+        self.imputation = Stream(seed, "imputation")
+        self.exploration = Stream(seed, "exploration")
+        self.steps = 0
+        self._phase: _Phase = "new"
+        self._action = -1
+
+    def begin(self, observation: Observation) -> None:
+        """Start an episode with its first observation."""
+        seen = self._read(observation)
+        uniforms = self.imputation.need(draws_per_step(self.rules))
+        learner.begin(seen, self.rules, self.space.layout, self.memory, uniforms)
+        self._phase = "ready"
+
+    def act(self) -> int:
+        """Choose the next action."""
+        if self._phase != "ready":
+            wanted = "begin(observation)" if self._phase == "new" else "learn(reward, observation, terminated)"
+            raise RuntimeError(f"act() was called before {wanted}")
+        self._action = int(learner.act(self.rules, self.memory, self.exploration.need(2)))
+        self._phase = "acted"
+        return self._action
+
+    def learn(self, reward: float, observation: Observation, terminated: bool) -> None:
+        """Take in what the last action led to.
+
+        A reward that is missing or not finite is refused. After `terminated`, or where an episode is cut off, call
+        `begin` with the first observation of the next one.
+        """
+        if self._phase != "acted":
+            raise RuntimeError("learn() was called before act()")
+        if isinstance(reward, bool) or not isinstance(reward, int | float | np.floating | np.integer):
+            raise ValueError(f"the reward is {reward!r}; it must be a number: missing rewards cannot be learned from")
+        if not math.isfinite(reward):
+            raise ValueError(f"the reward is {reward}; it must be finite")
+        seen = self._read(observation)
+        self.counts.need(self.rules.K)
+        learner.learn(
+            self._action, float(reward), seen, bool(terminated), self.rules, self.space.layout, self.memory,
+            self.counts.table, self.imputation.need(draws_per_step(self.rules)),
+        )  # fmt: skip
+        self.steps += 1
+        self._phase = "new" if terminated else "ready"
+
+    def took_steps(self, n: int) -> None:
+        """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
+        self.steps += n
+        self._phase = "ready"
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """Exact probability of each action in the current state: vote, ties and exploration included.
+
+        It may be asked before or after `act`, which does not change it, and never moves a random stream.
+        """
+        if self._phase == "new":
+            raise RuntimeError("probabilities() was called before begin(observation)")
+        p = np.empty(self.n_actions)
+        action_probabilities(self.memory.Q, self.memory.S, self.rules.vote, self.rules.epsilon, p)
+        return p
+
+    @property
+    def Q(self) -> NDArray[np.float64]:  # noqa: N802  the paper's symbol
+        """The table of values, read-only: a row per state (of the space with "missing" values if they are states)."""
+        return _read_only(self.memory.Q)
+
+    @property
+    def pathways(self) -> tuple[tuple[int | None, ...], ...]:
+        """What each pathway takes the current state to be; ``None`` where a component stays missing."""
+        if self._phase == "new" and self.steps == 0:
+            return ()
+        if self.method.impute in (Impute.TOKEN, Impute.NOTHING):
+            return (tuple(None if value == MISSING else int(value) for value in self.memory.previous),)
+        return tuple(self.space.decode(int(s)) for s in self.memory.S)
+
+    @property
+    def seed(self) -> int:
+        """The seed of both streams."""
+        return self.imputation.seed
+
+    def _read(self, observation: Observation) -> NDArray[np.int64]:
+        """Bring an observation into the kernels' form, -1 for missing, or refuse it with a sentence."""
+        hidden: Sequence[Any] | None = None
+        values: Any = observation
+        if isinstance(observation, Mapping):
+            if set(observation) != {"values", "mask"}:
+                raise ValueError(f"an observation given as a mapping needs values and mask, got {sorted(observation)}")
+            values, hidden = observation["values"], np.ravel(observation["mask"]).tolist()
+        parts = np.ravel(np.asarray(values, dtype=object)).tolist()
+        if len(parts) != self.space.d or (hidden is not None and len(hidden) != self.space.d):
+            raise ValueError(f"the observation {values} needs {self.space.d} components: {', '.join(self.space.names)}")
+        seen = np.empty(self.space.d, dtype=np.int64)
+        for j, (value, size) in enumerate(zip(parts, self.space.sizes, strict=True)):
+            if (hidden is not None and hidden[j]) or value is None:
+                seen[j] = MISSING
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= size:
+                raise ValueError(
+                    f"component {self.space.names[j]} is {value!r}; it must be a whole number between 0 and "
+                    f"{size - 1}, or {size} or None for missing"
+                )
+            seen[j] = value if value < size else MISSING
+        return seen
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the complete state to a file, whole or not at all."""
+        savefile.write(path, "agent", *self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Agent:
+        """Read an agent back; it goes on exactly where it was saved."""
+        header, arrays = savefile.read(path, "agent")
+        try:
+            return cls.from_parts(header, arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise savefile.SaveFileError(f"{path} does not describe an agent: {error}") from error
+
+    def to_parts(self) -> tuple[dict[str, Any], savefile.Arrays]:
+        """The complete state as plain data and arrays."""
+        header = {
+            "sizes": list(self.space.sizes),
+            "names": list(self.space.names),
+            "n_actions": self.n_actions,
+            "settings": self.settings.as_dict(),
+            "seed": self.seed,
+            "positions": {"imputation": self.imputation.position, "exploration": self.exploration.position},
+            "steps": self.steps,
+            "phase": self._phase,
+            "action": self._action,
+        }
+        # By bits, not by value: a negative zero is kept too.
+        flat = self.memory.Q.reshape(-1)
+        entries = np.flatnonzero(flat.view(np.int64))
+        arrays: savefile.Arrays = {"q_entries": entries, "q_values": flat[entries]}
+        arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held")}
+        return header, arrays | self.counts.to_arrays()
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], arrays: savefile.Arrays) -> Agent:
+        """Build the agent that `to_parts` described."""
+        space = Space(tuple(header["sizes"]), tuple(header["names"]))
+        agent = cls(space, header["n_actions"], Settings(**header["settings"]), seed=header["seed"])
+        for name in ("imputation", "exploration"):
+            setattr(agent, name, Stream(header["seed"], name, header["positions"][name]))
+        agent.steps, agent._phase, agent._action = header["steps"], header["phase"], header["action"]
+        agent.memory.Q.reshape(-1)[arrays["q_entries"]] = arrays["q_values"]
+        for name in ("S", "previous", "held"):
+            getattr(agent.memory, name)[:] = arrays[name]
+        if agent.method.impute not in (Impute.TOKEN, Impute.NOTHING):
+            agent.memory.C[:] = [pack(int(s), space.layout) for s in agent.memory.S]
+        if agent.method.teach != Teach.NOTHING:
+            agent.counts.from_arrays({name: arrays[name] for name in ("keys", "lengths", "codes", "units")})
+        return agent
+
+
+def _blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
+    K = settings.pathways
+    token = METHODS[settings.method].impute == Impute.TOKEN
+    n_rows = math.prod(size + 1 for size in space.sizes) if token else space.n_states
+    S, C, S_next, C_next, slots, masses = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(6))
+    previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
+    return Memory(
+        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, slots, masses, np.zeros(K),
+        np.zeros(n_actions),
+    )  # fmt: skip
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,78 @@
+"""Stand-ins that need no model: uniform guesses, values carried forward, and "missing" as a value of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.compiled import kernel
+from lacuna.space import Layout, copy_into
+
+
+@kernel
+def is_complete(observation: NDArray[np.int64]) -> bool:
+    """Was every component seen?"""
+    for j in range(observation.shape[0]):
+        if observation[j] < 0:
+            return False
+    return True
+
+
+@kernel
+def index_of(values: NDArray[np.int64], layout: Layout) -> int:
+    """Index of a complete state."""
+    index = 0
+    for j in range(values.shape[0]):
+        index += values[j] * layout.strides[j]
+    return index
+
+
+@kernel
+def code_of(values: NDArray[np.int64], layout: Layout) -> int:
+    """Code of the seen components; hidden ones leave their bits empty."""
+    code = 0
+    for j in range(values.shape[0]):
+        if values[j] >= 0:
+            code |= values[j] << layout.shifts[j]
+    return code
+
+
+@kernel
+def guess_uniformly(observation: NDArray[np.int64], layout: Layout, u: float) -> int:
+    """Code of a state drawn uniformly from the product states that agree with the observation."""
+    n = 1
+    for j in range(observation.shape[0]):
+        if observation[j] < 0:
+            n *= layout.sizes[j]
+    rest = int(u * n)
+    code = code_of(observation, layout)
+    for j in range(observation.shape[0]):
+        if observation[j] < 0:
+            code |= (rest % layout.sizes[j]) << layout.shifts[j]
+            rest //= layout.sizes[j]
+    return code
+
+
+@kernel
+def token_row(observation: NDArray[np.int64], layout: Layout) -> int:
+    """Row of Q in the space where every component has one more value, its last, for "missing"."""
+    row = 0
+    for j in range(observation.shape[0]):
+        value = observation[j] if observation[j] >= 0 else layout.sizes[j]
+        row = row * (layout.sizes[j] + 1) + value
+    return row
+
+
+@kernel
+def hold_last_complete(observation: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+    """Replace the held state if, and only if, a complete one was seen (the paper's V1)."""
+    if is_complete(observation):
+        copy_into(held, observation)
+
+
+@kernel
+def hold_last_values(observation: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+    """Replace every component that was seen (the paper's V2)."""
+    for j in range(observation.shape[0]):
+        if observation[j] >= 0:
+            held[j] = observation[j]

@@ -1,0 +1,164 @@
+"""The three verbs of the algorithm as kernels: begin an episode, act, learn. Both drivers call exactly these."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.compiled import kernel
+from lacuna.counts import CountTable, add
+from lacuna.imputation.carry import (
+    code_of,
+    guess_uniformly,
+    hold_last_complete,
+    hold_last_values,
+    index_of,
+    is_complete,
+    token_row,
+)
+from lacuna.imputation.joint import draw_successors
+from lacuna.methods import Rules
+from lacuna.qlearning import update_apart, update_together
+from lacuna.space import Layout, copy_into, unpack
+from lacuna.streams import Uniforms, draw
+from lacuna.voting import NO_STATE, choose_action
+
+_NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = range(5)
+_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS = range(3)
+
+
+class Memory(NamedTuple):
+    """All that a learner remembers, besides the transition counts.
+
+    `S` are the K pathways as rows of `Q` and `C` the same as codes; `S_next` and all after `held` are scratch.
+    """
+
+    Q: NDArray[np.float64]
+    S: NDArray[np.int64]
+    C: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    held: NDArray[np.int64]
+    S_next: NDArray[np.int64]
+    C_next: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    masses: NDArray[np.int64]
+    errors: NDArray[np.float64]
+    p: NDArray[np.float64]
+
+
+@kernel
+def begin(
+    observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: Memory, uniforms: Uniforms
+) -> None:
+    """Start an episode: forget the pathways and what was carried forward, guess the hidden part uniformly."""
+    copy_into(memory.previous, observation)
+    complete = is_complete(observation)
+    if rules.impute == _NOTHING:
+        memory.S[0] = index_of(observation, layout) if complete else NO_STATE
+    elif rules.impute == _TOKEN:
+        memory.S[0] = token_row(observation, layout)
+    else:
+        for k in range(rules.K):
+            code = code_of(observation, layout)
+            if not complete:
+                code = guess_uniformly(observation, layout, draw(uniforms))
+            memory.C[k] = code
+            memory.S[k] = unpack(code, layout)
+        for j in range(observation.shape[0]):
+            memory.held[j] = (memory.C[0] & layout.masks[j]) >> layout.shifts[j]
+
+
+@kernel
+def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
+    """Choose an action from the current pathways."""
+    return choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, uniforms, memory.p)
+
+
+@kernel
+def impute(
+    action: int, observation: NDArray[np.int64], complete: bool, rules: Rules, layout: Layout, memory: Memory,
+    counts: CountTable, uniforms: Uniforms,
+) -> None:  # fmt: skip
+    """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be."""
+    S_next, C_next = memory.S_next, memory.C_next
+    if rules.impute == _NOTHING:
+        S_next[0] = index_of(observation, layout) if complete else NO_STATE
+    elif rules.impute == _TOKEN:
+        S_next[0] = token_row(observation, layout)
+    elif rules.impute == _DRAWS:
+        seen = code_of(observation, layout)
+        if complete:
+            S_next[:] = unpack(seen, layout)
+            C_next[:] = seen
+            memory.slots[:] = -1
+            return
+        seen_bits = 0
+        for j in range(observation.shape[0]):
+            if observation[j] >= 0:
+                seen_bits |= layout.masks[j]
+        draw_successors(
+            memory.S, action, observation, seen_bits, seen, memory.Q.shape[1], layout, counts, uniforms,
+            C_next, memory.slots, memory.masses,
+        )  # fmt: skip
+        for k in range(rules.K):
+            S_next[k] = unpack(C_next[k], layout)
+    else:
+        if rules.impute == _LAST_COMPLETE:
+            hold_last_complete(observation, memory.held)
+        else:
+            hold_last_values(observation, memory.held)
+        S_next[0] = index_of(memory.held, layout)
+        C_next[0] = code_of(memory.held, layout)
+
+
+@kernel
+def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> None:
+    """Permute the pathways' next states, every order equally likely."""
+    for k in range(S.shape[0] - 1, 0, -1):
+        i = int(draw(uniforms) * (k + 1))
+        S[k], S[i] = S[i], S[k]
+        C[k], C[i] = C[i], C[k]
+
+
+@kernel
+def learn(
+    action: int, reward: float, observation: NDArray[np.int64], terminated: bool, rules: Rules, layout: Layout,
+    memory: Memory, counts: CountTable, uniforms: Uniforms,
+) -> None:  # fmt: skip
+    """One step: impute with the model as it was, update Q, teach the model, move the pathways on."""
+    Q, S, C, S_next, C_next = memory.Q, memory.S, memory.C, memory.S_next, memory.C_next
+    complete = is_complete(observation)
+    both_complete = complete and is_complete(memory.previous)
+    impute(action, observation, complete, rules, layout, memory, counts, uniforms)
+    if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
+        shuffle(S_next, C_next, uniforms)
+
+    discount = 0.0 if terminated else rules.gamma
+    if rules.K == 1 or both_complete:
+        if S[0] != NO_STATE and S_next[0] != NO_STATE:
+            update_together(
+                Q, S[0], action, reward, discount, S_next[0], rules.update, rules.K, rules.rate, rules.full_rate
+            )
+    else:
+        update_apart(Q, S, action, reward, discount, S_next, rules.update, rules.rate, memory.errors)
+
+    A = Q.shape[1]
+    if rules.teach == _EVERY_PATHWAY:
+        if both_complete:
+            add(S[0] * A + action, C_next[0], rules.K, -1, counts)
+        else:
+            for k in range(rules.K):
+                add(S[k] * A + action, C_next[k], 1, memory.slots[k], counts)
+    elif rules.teach == _COMPLETE_PAIRS and both_complete:
+        add(S[0] * A + action, C_next[0], 1, -1, counts)
+
+    copy_into(S, S_next)
+    copy_into(C, C_next)
+    copy_into(memory.previous, observation)
+
+
+def draws_per_step(rules: Rules) -> int:
+    """The most numbers of the imputation stream that one begin or one learn can use."""
+    return rules.K + (1 + rules.K if rules.p_shuffle > 0 else 0)

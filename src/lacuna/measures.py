@@ -1,0 +1,172 @@
+"""What is counted while a run goes on, and the figures made from it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.compiled import kernel
+from lacuna.methods import Impute, Rules
+from lacuna.space import Layout
+
+SUMS = (
+    "steps", "reward", "episodes", "episode_reward", "episode_water", "episode_steps",
+    "open_reward", "open_water", "open_steps",
+)  # fmt: skip
+"""Running sums: all steps; completed episodes; the open episode."""
+
+_STEPS, _REWARD, _EPISODES, _EPISODE_REWARD, _EPISODE_WATER, _EPISODE_STEPS = range(6)
+_OPEN_REWARD, _OPEN_WATER, _OPEN_STEPS = range(6, 9)
+_COMPONENTS, _COMPONENTS_RIGHT, _STATES, _STATES_RIGHT = range(4)
+
+
+class Tally(NamedTuple):
+    """The counts of a run.
+
+    `sums` as named in `SUMS`; how often each action was taken; how many steps hid 0, 1, …, d components; guesses of
+    hidden components and of incomplete states, made and right, summed over pathways; and for each number of pathways
+    that share one guessed state, how many such groups there were and how many were right.
+    """
+
+    sums: NDArray[np.float64]
+    actions: NDArray[np.int64]
+    hidden: NDArray[np.int64]
+    guesses: NDArray[np.int64]
+    groups: NDArray[np.int64]
+
+
+def blank_tally(n_actions: int, d: int, K: int) -> Tally:
+    """Give a tally of nothing."""
+    return Tally(
+        np.zeros(len(SUMS)),
+        np.zeros(n_actions, dtype=np.int64),
+        np.zeros(d + 1, dtype=np.int64),
+        np.zeros(4, dtype=np.int64),
+        np.zeros((K + 1, 2), dtype=np.int64),
+    )
+
+
+@kernel
+def score_guesses(
+    observation: NDArray[np.int64], truth: int, C: NDArray[np.int64], layout: Layout, tally: Tally
+) -> None:
+    """Compare the pathways' guesses with the true code, where something was hidden."""
+    K = C.shape[0]
+    for k in range(K):
+        wrong = C[k] ^ truth
+        for j in range(observation.shape[0]):
+            if observation[j] < 0:
+                tally.guesses[_COMPONENTS] += 1
+                if wrong & layout.masks[j] == 0:
+                    tally.guesses[_COMPONENTS_RIGHT] += 1
+        tally.guesses[_STATES] += 1
+        if wrong == 0:
+            tally.guesses[_STATES_RIGHT] += 1
+        # A group is counted at its first member.
+        first = True
+        for i in range(k):
+            if C[i] == C[k]:
+                first = False
+                break
+        if first:
+            share = 1
+            for i in range(k + 1, K):
+                if C[i] == C[k]:
+                    share += 1
+            tally.groups[share, 0] += 1
+            if wrong == 0:
+                tally.groups[share, 1] += 1
+
+
+@kernel
+def score(
+    action: int, reward: float, ended: bool, stopped: bool, bad: bool, observation: NDArray[np.int64], truth: int,
+    C: NDArray[np.int64], rules: Rules, layout: Layout, tally: Tally,
+) -> None:  # fmt: skip
+    """Count one step: `ended` if it completed an episode, `stopped` if a new one starts (ended or cut off)."""
+    sums = tally.sums
+    sums[_STEPS] += 1.0
+    sums[_REWARD] += reward
+    sums[_OPEN_REWARD] += reward
+    sums[_OPEN_STEPS] += 1.0
+    if bad:
+        sums[_OPEN_WATER] += 1.0
+    if ended:
+        sums[_EPISODES] += 1.0
+        sums[_EPISODE_REWARD] += sums[_OPEN_REWARD]
+        sums[_EPISODE_WATER] += sums[_OPEN_WATER]
+        sums[_EPISODE_STEPS] += sums[_OPEN_STEPS]
+    if ended or stopped:
+        sums[_OPEN_REWARD] = 0.0
+        sums[_OPEN_WATER] = 0.0
+        sums[_OPEN_STEPS] = 0.0
+    tally.actions[action] += 1
+    hidden = 0
+    for j in range(observation.shape[0]):
+        if observation[j] < 0:
+            hidden += 1
+    tally.hidden[hidden] += 1
+    guesses = rules.impute not in (0, 3)  # noqa: PLR6201  a set would not compile
+    if hidden > 0 and guesses:
+        score_guesses(observation, truth, C, layout, tally)
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return float(part) / float(whole) if whole else None
+
+
+def episode_means(sums: NDArray[np.float64], *, count_open: bool = False) -> dict[str, float | None]:
+    """Total reward, water steps and path length per episode; `None` before the first one is complete.
+
+    With `count_open` the open episode counts as one that ended now, so that a run that got stuck cannot look good.
+    """
+    named = dict(zip(SUMS, sums.tolist(), strict=True))
+    extra = count_open and named["open_steps"] > 0
+    episodes = named["episodes"] + extra
+    return {
+        f"mean_{name}": _ratio(named[f"episode_{key}"] + extra * named[f"open_{key}"], episodes)
+        for name, key in (("total_reward", "reward"), ("water_steps", "water"), ("path_length", "steps"))
+    }
+
+
+def figures(tally: Tally, rules: Rules, action_names: tuple[str, ...]) -> dict[str, Any]:
+    """The figures of a run that follow from its final tally."""
+    named = dict(zip(SUMS, tally.sums.tolist(), strict=True))
+    steps = named["steps"]
+    stay = tally.actions[action_names.index("stay")] if "stay" in action_names else 0
+    result: dict[str, Any] = {
+        **episode_means(tally.sums),
+        "episodes": int(named["episodes"]),
+        "steps": int(steps),
+        "reward_per_step": _ratio(named["reward"], steps),
+        "stay_share": _ratio(float(stay), steps),
+        "hidden_shares": [_ratio(float(n), steps) for n in tally.hidden],
+        "open_steps": int(named["open_steps"]),
+        "open_reward": named["open_reward"],
+        "open_water_steps": int(named["open_water"]),
+    }
+    if rules.impute in (Impute.NOTHING, Impute.TOKEN):
+        return result | dict.fromkeys(("guessed_right", "weight_on_truth", "calibration_error"))
+    components, right, states, states_right = (float(x) for x in tally.guesses)
+    return result | {
+        "guessed_right": _ratio(right, components),
+        "weight_on_truth": _ratio(states_right, states),
+        "calibration_error": calibration_error(tally.groups),
+    }
+
+
+def calibration_error(groups: NDArray[np.int64]) -> float | None:
+    """Mean distance between the share of pathways that agree on a state and how often such a state is right.
+
+    Weighted by pathways: 0 if, of the states that a share x of the pathways agree on, a share x is true.
+    """
+    K = groups.shape[0] - 1
+    sizes = np.arange(K + 1)
+    pathways = groups[:, 0] * sizes
+    seen = groups[:, 0] > 0
+    if not seen.any():
+        return None
+    gaps = np.abs(groups[seen, 1] / groups[seen, 0] - sizes[seen] / K)
+    return float((gaps * pathways[seen]).sum() / pathways.sum())

@@ -1,0 +1,208 @@
+"""The methods of the paper as a table, and the settings of one of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, get_args
+
+Vote = Literal["sampled", "majority", "softmax", "average"]
+Update = Literal["sequential", "simultaneous", "exact-rate"]
+VOTES: tuple[Vote, ...] = get_args(Vote)
+UPDATES: tuple[Update, ...] = get_args(Update)
+
+MAX_PATHWAYS = 10_000
+
+
+class Impute(IntEnum):
+    """What stands in for an incomplete state."""
+
+    NOTHING = 0
+    LAST_COMPLETE = 1
+    LAST_VALUES = 2
+    TOKEN = 3
+    DRAWS = 4
+
+
+class Teach(IntEnum):
+    """What the transition model learns from."""
+
+    NOTHING = 0
+    EVERY_PATHWAY = 1
+    COMPLETE_PAIRS = 2
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the table of methods."""
+
+    name: str
+    title: str
+    acts_on: str
+    learns_q_from: str
+    learns_t_from: str
+    impute: Impute
+    teach: Teach = Teach.NOTHING
+
+    @property
+    def multiple(self) -> bool:
+        """Whether it keeps K pathways."""
+        return self.impute == Impute.DRAWS
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "random-action", "Random action",
+            "the state if fully observed, else a uniform action", "steps whose two states are fully observed", "-",
+            Impute.NOTHING,
+        ),
+        Method(
+            "last-fully-observed", "Last fully observed (V1)",
+            "the last complete state", "every step, imputed as such", "-",
+            Impute.LAST_COMPLETE,
+        ),
+        Method(
+            "last-observed", "Last observed (V2)",
+            "each component's last seen value", "every step, imputed", "-",
+            Impute.LAST_VALUES,
+        ),
+        Method(
+            "missing-as-state", "Missing as a state",
+            "the product space with one more value, ?, per component", "every step", "-",
+            Impute.TOKEN,
+        ),
+        Method(
+            "mi-synthetic", "MI, synthetic",
+            "votes of K pathways", "every step, alpha/K per pathway", "every step, 1/K per pathway",
+            Impute.DRAWS, Teach.EVERY_PATHWAY,
+        ),
+        Method(
+            "mi-conservative", "MI, conservative",
+            "votes of K pathways", "every step, alpha/K per pathway", "steps whose two states are fully observed",
+            Impute.DRAWS, Teach.COMPLETE_PAIRS,
+        ),
+    )
+}  # fmt: skip
+"""Every method by its name on the command line. Single imputation (SI) is MI with K = 1."""
+
+
+def find_method(name: str) -> Method:
+    """Give the method called `name`, or a sentence with the choices."""
+    if name not in METHODS:
+        close = get_close_matches(name, METHODS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"no method is called {name!r}{hint} There are {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+class Rules(NamedTuple):
+    """Settings as kernels see them: numbers only."""
+
+    impute: int
+    teach: int
+    vote: int
+    update: int
+    K: int
+    rate: float
+    full_rate: float
+    gamma: float
+    epsilon: float
+    p_shuffle: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A method with its hyper-parameters.
+
+    Parameters
+    ----------
+    method
+        A name in `METHODS`.
+    K
+        Number of pathways, for MI methods only; 10 if not given.
+    alpha, gamma, epsilon
+        Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1].
+    vote
+        How K pathways choose: one vote at random (the paper), the majority, softmax over vote counts, or the best
+        average value.
+    update
+        The paper's sequential updates at rate alpha/K; simultaneous ones; or sequential at the per-pathway rate
+        ``1 - (1 - alpha)**(1/K)``, whose K updates make exactly one at rate alpha.
+    p_shuffle
+        Probability of permuting the K imputed next states after imputing ("mixing").
+
+    Examples
+    --------
+    >>> Settings("mi-synthetic", K=5, alpha=0.1, gamma=1.0).pathways
+    5
+    >>> Settings("last-observed", K=5)
+    Traceback (most recent call last):
+    ...
+    ValueError: K is 5, but last-observed keeps a single state; K belongs to mi-synthetic, mi-conservative
+    """
+
+    method: str = "mi-synthetic"
+    K: int | None = None
+    alpha: float = 0.1
+    gamma: float = 1.0
+    epsilon: float = 0.0
+    vote: Vote = "sampled"
+    update: Update = "sequential"
+    p_shuffle: float = 0.0
+
+    def __post_init__(self) -> None:
+        method = find_method(self.method)
+        mi = ", ".join(m.name for m in METHODS.values() if m.multiple)
+        if not method.multiple:
+            for what, usual in (("K", None), ("vote", "sampled"), ("update", "sequential"), ("p_shuffle", 0)):
+                value = getattr(self, what)
+                if value != usual:
+                    raise ValueError(
+                        f"{what} is {value}, but {method.name} keeps a single state; {what} belongs to {mi}"
+                    )
+        elif self.K is None:
+            object.__setattr__(self, "K", 10)
+        elif isinstance(self.K, bool) or not isinstance(self.K, int) or not 1 <= self.K <= MAX_PATHWAYS:
+            raise ValueError(f"K is {self.K!r}; it must be a whole number between 1 and {MAX_PATHWAYS}")
+        if self.vote not in VOTES:
+            raise ValueError(f"vote is {self.vote!r}; it must be one of {', '.join(VOTES)}")
+        if self.update not in UPDATES:
+            raise ValueError(f"update is {self.update!r}; it must be one of {', '.join(UPDATES)}")
+        for what in ("alpha", "gamma", "epsilon", "p_shuffle"):
+            value = getattr(self, what)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise ValueError(f"{what} is {value!r}; it must be a number between 0 and 1")
+            object.__setattr__(self, what, float(value))
+        if self.alpha == 0:
+            raise ValueError("alpha is 0; nothing would be learned: it must be above 0, at most 1")
+
+    @property
+    def pathways(self) -> int:
+        """Number of pathways: K, or 1 for a method that keeps a single state."""
+        return self.K or 1
+
+    @property
+    def unit(self) -> float:
+        """Weight of one unit of the transition counts."""
+        return 1 / self.pathways if METHODS[self.method].teach == Teach.EVERY_PATHWAY else 1.0
+
+    @property
+    def rules(self) -> Rules:
+        """The settings as numbers for kernels."""
+        method, K, alpha = METHODS[self.method], self.pathways, self.alpha
+        # What K coinciding updates amount to. Exactly alpha where theory says so: 1 - (1 - alpha) would round.
+        full = 1 - (1 - alpha / K) ** K if self.update == "sequential" and K > 1 else alpha
+        rate = 1 - (1 - alpha) ** (1 / K) if self.update == "exact-rate" and K > 1 else alpha / K
+        return Rules(
+            impute=int(method.impute), teach=int(method.teach),
+            vote=VOTES.index(self.vote), update=UPDATES.index(self.update),
+            K=K, rate=rate, full_rate=full,
+            gamma=self.gamma, epsilon=self.epsilon, p_shuffle=self.p_shuffle if K > 1 else 0.0,
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return asdict(self)

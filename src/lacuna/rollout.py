@@ -1,0 +1,319 @@
+"""An agent in a world, driven twice: by the plain loop people deploy and by a compiled one for studies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna import savefile
+from lacuna.agent import Agent
+from lacuna.compiled import kernel
+from lacuna.counts import CountTable, has_room
+from lacuna.learner import Memory, act, begin, draws_per_step, learn
+from lacuna.imputation.carry import code_of
+from lacuna.mdp import Dynamics, TabularMDP, move, start_state
+from lacuna.measures import Tally, blank_tally, episode_means, figures, score
+from lacuna.methods import Rules, Settings
+from lacuna.missingness.mechanism import Hiding, Mechanism, hide
+from lacuna.space import Layout, copy_into
+from lacuna.streams import Stream, Uniforms
+
+_FRESH, _STATE, _MODE, _EPISODE_STEPS = range(4)
+
+# Numbers prepared per stream between two visits of the compiled loop: some thousand steps, yet small enough for cache.
+_AHEAD_STEPS, _AHEAD_MOST = 2048, 1 << 15
+
+
+def play(env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None) -> float:
+    """Let an agent act and learn in a Gymnasium environment; gives the total reward.
+
+    This is the whole loop: any environment whose observations are the agent's components will do.
+    """
+    total = 0.0
+    observation, _ = env.reset(seed=seed)
+    agent.begin(observation)
+    for _ in range(steps):
+        action = agent.act()
+        observation, reward, terminated, truncated, _ = env.step(action)
+        agent.learn(float(reward), observation, terminated)
+        total += float(reward)
+        if terminated or truncated:
+            observation, _ = env.reset()
+            agent.begin(observation)
+    return total
+
+
+class Scene(NamedTuple):
+    """What surrounds the agent in a compiled run: the world, what hides it, and where things stand."""
+
+    world: Dynamics
+    how: Hiding
+    first_observed: bool
+    place: NDArray[np.int64]
+    observation: NDArray[np.int64]
+    mask: NDArray[np.bool_]
+
+
+class Mind(NamedTuple):
+    """The agent in a compiled run."""
+
+    rules: Rules
+    layout: Layout
+    memory: Memory
+    counts: CountTable
+
+
+class Supply(NamedTuple):
+    """The four streams of a compiled run and how many numbers of each one step may use."""
+
+    needs: NDArray[np.int64]
+    world: Uniforms
+    missingness: Uniforms
+    imputation: Uniforms
+    exploration: Uniforms
+
+
+class Trace(NamedTuple):
+    """A full record of steps, or arrays of length 0 for none.
+
+    For every step: the true state left, the action, the reward, the true state entered, what was seen of it, the
+    pathways after learning, and whether the episode ended or was cut off.
+    """
+
+    state: NDArray[np.int64]
+    action: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    arrival: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    pathways: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    truncated: NDArray[np.int64]
+
+
+@kernel
+def has_numbers(uniforms: Uniforms, n: int) -> bool:
+    """Are at least `n` numbers waiting?"""
+    return bool(uniforms.block.shape[0] - uniforms.cursor[0] >= n)
+
+
+@kernel
+def look(action: int, observed: bool, scene: Scene, uniforms: Uniforms) -> None:
+    """Show the current true state, minus what the mechanism hides, as the new observation."""
+    place, world = scene.place, scene.world
+    state = place[_STATE]
+    if observed:
+        scene.mask[:] = False
+    else:
+        hide(world.shows[state], state, action, place[_MODE : _MODE + 1], scene.how, uniforms, scene.mask)
+    for j in range(scene.mask.shape[0]):
+        scene.observation[j] = -1 if scene.mask[j] else world.shown[state, j]
+
+
+@kernel
+def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, trace: Trace) -> int:
+    """Run up to `n` steps; gives how many were done before numbers or room for counts ran low."""
+    world, place = scene.world, scene.place
+    rules, layout, memory, counts = mind.rules, mind.layout, mind.memory, mind.counts
+    for t in range(n):
+        if not (
+            has_numbers(supply.world, supply.needs[0])
+            and has_numbers(supply.missingness, supply.needs[1])
+            and has_numbers(supply.imputation, supply.needs[2])
+            and has_numbers(supply.exploration, supply.needs[3])
+            and has_room(rules.K, counts)
+        ):
+            return t
+        if place[_FRESH]:
+            place[_FRESH] = 0
+            place[_STATE] = start_state(0, world, supply.world)
+            look(-1, scene.first_observed, scene, supply.missingness)
+            begin(scene.observation, rules, layout, memory, supply.imputation)
+
+        state = place[_STATE]
+        action = act(rules, memory, supply.exploration)
+        outcome = move(state, action, world, supply.world)
+        arrival = world.next_state[outcome]
+        reward = world.reward[outcome]
+        ended = world.ends[outcome]
+        terminated = ended and world.terminates
+        place[_STATE] = arrival
+        place[_EPISODE_STEPS] += 1
+        truncated = not terminated and place[_EPISODE_STEPS] == world.max_steps
+        look(action, False, scene, supply.missingness)
+        learn(action, reward, scene.observation, terminated, rules, layout, memory, counts, supply.imputation)
+
+        truth = code_of(world.shown[arrival], layout)
+        score(
+            action, reward, ended, terminated or truncated, world.bad[arrival], scene.observation, truth, memory.C,
+            rules, layout, tally,
+        )  # fmt: skip
+        if t < trace.state.shape[0]:
+            trace.state[t] = state
+            trace.action[t] = action
+            trace.reward[t] = reward
+            trace.arrival[t] = arrival
+            copy_into(trace.seen[t], scene.observation)
+            copy_into(trace.pathways[t], memory.S)
+            trace.ended[t] = ended
+            trace.truncated[t] = truncated
+        if terminated or truncated:
+            place[_EPISODE_STEPS] = 0
+            place[_STATE] = start_state(world.restart[arrival], world, supply.world)
+            look(-1, scene.first_observed, scene, supply.missingness)
+            begin(scene.observation, rules, layout, memory, supply.imputation)
+    return n
+
+
+class Run:
+    """A compiled run of an agent in a `TabularMDP`: in chunks, resumable, measured.
+
+    Parameters
+    ----------
+    mdp, mechanism, settings
+        The world, what hides it, and how the agent copes.
+    seed
+        Fixes everything: the world, the masks, the imputations and the exploration, each by its own stream.
+    first_observed
+        Whether the first state of an episode is always fully observed.
+    """
+
+    def __init__(
+        self, mdp: TabularMDP, mechanism: Mechanism, settings: Settings, *, seed: int = 0, first_observed: bool = True
+    ) -> None:
+        if mechanism.space.sizes != mdp.space.sizes:
+            raise ValueError(f"{mechanism.name} hides {mechanism.space.sizes}, the world shows {mdp.space.sizes}")
+        self.mdp = mdp
+        self.mechanism = mechanism
+        self.first_observed = first_observed
+        self.agent = Agent(mdp.space, mdp.n_actions, settings, seed=seed)
+        self.world = Stream(seed, "world")
+        self.missingness = Stream(seed, "missingness")
+        self.place = np.array([1, 0, 0, 0], dtype=np.int64)
+        self.tally = blank_tally(mdp.n_actions, mdp.space.d, settings.pathways)
+        self.curve: list[NDArray[np.float64]] = []
+        self.seconds = 0.0
+
+    @property
+    def steps(self) -> int:
+        """How many steps were run."""
+        return self.agent.steps
+
+    def advance(
+        self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
+        if steps < 0:
+            raise ValueError(f"steps is {steps}; it must be 0 or larger")
+        end = self.steps + steps
+        noted = sorted({t for t in times if self.steps < t <= end})
+        for stop in [*noted, end]:
+            while self.steps < stop:
+                done = self._go(stop - self.steps, _no_trace(self))
+                if progress is not None:
+                    progress(done)
+            if stop in noted:
+                self.curve.append(self.snapshot())
+
+    def record(self, steps: int) -> Trace:
+        """Run `steps` more and give a full record of them."""
+        parts = []
+        end = self.steps + steps
+        while self.steps < end:
+            trace = _blank_trace(self, end - self.steps)
+            done = self._go(end - self.steps, trace)
+            parts.append([column[:done] for column in trace])
+        if not parts:
+            return _no_trace(self)
+        return Trace(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _go(self, steps: int, trace: Trace) -> int:
+        agent, rules = self.agent, self.agent.rules
+        needs = [2, 2 * self.mechanism.n_draws, 2 * draws_per_step(rules), 2]
+        streams = (self.world, self.missingness, agent.imputation, agent.exploration)
+        numbers = [
+            stream.need(need, max(need, min(need * min(steps + 1, _AHEAD_STEPS), _AHEAD_MOST)))
+            for stream, need in zip(streams, needs, strict=True)
+        ]
+        agent.counts.need(rules.K)
+        d = self.mdp.space.d
+        scene = Scene(
+            self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
+            agent.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
+        )  # fmt: skip
+        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.counts.table)
+        supply = Supply(np.array(needs, dtype=np.int64), *numbers)
+        before = time.perf_counter()
+        done = run_steps(steps, scene, mind, supply, self.tally, trace)
+        self.seconds += time.perf_counter() - before
+        agent.took_steps(done)
+        return done
+
+    def snapshot(self) -> NDArray[np.float64]:
+        """The running sums now, with how often the agent stayed in place at the end."""
+        names = self.mdp.action_names
+        stay = self.tally.actions[names.index("stay")] if "stay" in names else 0
+        return np.append(self.tally.sums, float(stay))
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of the run so far."""
+        return figures(self.tally, self.agent.rules, self.mdp.action_names)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the complete state of the run, whole or not at all."""
+        agent_header, arrays = self.agent.to_parts()
+        header = {
+            "agent": agent_header,
+            "problem": fingerprint(self.mdp, self.mechanism),
+            "first_observed": self.first_observed,
+            "positions": {"world": self.world.position, "missingness": self.missingness.position},
+            "seconds": self.seconds,
+        }
+        mine = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
+        mine |= {"place": self.place, "curve": np.array(self.curve).reshape(len(self.curve), -1)}
+        savefile.write(path, "run", header, arrays | mine)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mdp: TabularMDP, mechanism: Mechanism) -> Run:
+        """Read a run back, given the same world and mechanism; it goes on exactly where it was saved."""
+        header, arrays = savefile.read(path, "run")
+        try:
+            if header["problem"] != fingerprint(mdp, mechanism):
+                raise ValueError(f"it was saved with another world or mechanism than {mdp.name}, {mechanism.name}")
+            agent = Agent.from_parts(header["agent"], arrays)
+            run = cls(mdp, mechanism, agent.settings, seed=agent.seed, first_observed=header["first_observed"])
+            run.agent = agent
+            run.world = Stream(agent.seed, "world", header["positions"]["world"])
+            run.missingness = Stream(agent.seed, "missingness", header["positions"]["missingness"])
+            run.place = arrays["place"].copy()
+            run.tally = Tally(*(arrays[f"tally_{name}"].copy() for name in Tally._fields))
+            run.curve = list(arrays["curve"])
+            run.seconds = header["seconds"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise savefile.SaveFileError(f"{path} cannot be resumed: {error}") from error
+        return run
+
+
+def fingerprint(mdp: TabularMDP, mechanism: Mechanism) -> str:
+    """A digest of everything that fixes a problem's behaviour."""
+    digest = hashlib.sha256(repr((mdp.space.sizes, mechanism.space.sizes)).encode())
+    for part in (*mdp.dynamics, *mechanism.hiding):
+        digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+    return digest.hexdigest()
+
+
+def _blank_trace(run: Run, steps: int) -> Trace:
+    whole = [np.zeros(steps, dtype=np.int64) for _ in range(5)]
+    d, K = run.mdp.space.d, run.agent.rules.K
+    seen, pathways = np.zeros((steps, d), dtype=np.int64), np.zeros((steps, K), dtype=np.int64)
+    return Trace(whole[0], whole[1], np.zeros(steps), whole[2], seen, pathways, whole[3], whole[4])
+
+
+def _no_trace(run: Run) -> Trace:
+    return _blank_trace(run, 0)

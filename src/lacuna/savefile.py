@@ -1,0 +1,83 @@
+"""One file format for saved agents and runs: a line of JSON, raw arrays, and a checksum over everything.
+
+``lacuna <kind> <version>`` newline, the JSON header in one line, the arrays one after the other (little-endian), and a
+last line ``sha256 <hex>``. Written to a temporary file and renamed, so that a file is whole or not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+VERSION = 1
+_TAIL = len(b"sha256 ") + 64 + 1
+_DTYPES = {"int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class SaveFileError(ValueError):
+    """A file that cannot be read as what it should be; the message says why, and nothing was changed."""
+
+
+def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: Arrays) -> None:
+    """Write a file whole: under another name first, then renamed over `path`."""
+    path = Path(path)
+    index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+    body = bytearray(f"lacuna {kind} {VERSION}\n".encode())
+    body += json.dumps({"header": header, "arrays": index}, sort_keys=True).encode() + b"\n"
+    for array in arrays.values():
+        body += np.ascontiguousarray(array, dtype=_DTYPES[str(array.dtype)]).tobytes()
+    body += b"sha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n"
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
+    """Read a file back, or say in one sentence why it cannot be trusted."""
+    try:
+        body = Path(path).read_bytes()
+    except OSError as error:
+        raise SaveFileError(f"{path} cannot be read: {error.strerror}") from error
+    first, _, rest = body.partition(b"\n")
+    words = first.decode("ascii", "replace").split(" ")
+    if len(words) != 3 or words[0] != "lacuna" or not words[2].isdecimal():
+        raise SaveFileError(f"{path} is not a file saved by lacuna")
+    if words[1] != kind:
+        raise SaveFileError(f"{path} holds a saved {words[1]}, not a saved {kind}")
+    if int(words[2]) > VERSION:
+        raise SaveFileError(
+            f"{path} was saved in format {words[2]}; this version of lacuna reads formats up to {VERSION}"
+        )
+    content, tail = body[:-_TAIL], body[-_TAIL:]
+    if not tail.startswith(b"sha256 ") or not tail.endswith(b"\n"):
+        raise SaveFileError(f"{path} is incomplete: it was cut off after {len(body)} bytes")
+    if hashlib.sha256(content).hexdigest().encode() != tail[7:-1]:
+        raise SaveFileError(f"{path} was changed after it was saved: its checksum does not match")
+    line, _, raw = rest[:-_TAIL].partition(b"\n")
+    described = json.loads(line)
+    return described["header"], _unpack_arrays(raw, described["arrays"])
+
+
+def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Arrays:
+    arrays: Arrays = {}
+    offset = 0
+    for name, (dtype, shape) in index.items():
+        count = int(np.prod(shape, dtype=np.int64))
+        array = np.frombuffer(raw, dtype=_DTYPES[dtype], count=count, offset=offset)
+        arrays[name] = array.reshape(shape).astype(dtype)
+        offset += count * 8
+    return arrays
