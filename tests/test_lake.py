@@ -3,10 +3,10 @@ from dataclasses import FrozenInstanceError
 from itertools import product
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 
+import naive
 from lacuna.mdp import TabularMDP
 from lacuna.worlds.lake import MOVES, PAPER_MAP, Lake, Rewards
 from lacuna.worlds.lake_picture import LakePainter
