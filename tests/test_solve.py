@@ -191,6 +191,19 @@ def test_an_unreachable_state_that_never_ends_spoils_nothing() -> None:
     np.testing.assert_allclose(solve(world, 0.5).values, [5.0, 2.0])
 
 
+def test_a_policy_that_only_may_end_is_not_one_that_does() -> None:
+    table: dict[int, dict[int, list[Outcome]]] = {
+        0: {0: [(1.0, 0, 5.0, True)]},
+        1: {0: [(0.5, 0, 1.0, True), (0.5, 2, 1.0, False)]},
+        2: {0: [(1.0, 2, 0.0, False)]},
+    }
+    policy = np.zeros(3, dtype=int)
+    assert np.isnan(evaluate(world_of(table), policy, 1.0)).tolist() == [False, True, True]
+    refused(lambda: evaluate(world_of(table, start=1), policy, 1.0), "episodes reach state 1 (x0 1), from where")
+    refused(lambda: solve(world_of(table, start=1), 1.0), "from start state 1 (x0 1) no policy is sure to")
+    np.testing.assert_allclose(evaluate(world_of(table, start=1), policy, 0.5), [5.0, 1.0, 0.0])
+
+
 def test_actions_that_may_lead_into_a_trap_are_not_compared_without_discount() -> None:
     world = world_of(
         {
