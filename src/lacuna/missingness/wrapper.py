@@ -83,6 +83,9 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     it is, and what it tells, it tells. The mechanism draws from its own stream ``Stream(seed, "missingness")``:
     ``reset(seed=s)`` starts it anew and puts the hidden chain in mode 0, a plain ``reset()`` carries on.
 
+    Stable-Baselines3 trains on tokens as they are. Its ``MultiInputPolicy`` cannot take a key called ``values`` (torch
+    uses that name itself), so flatten the ``"dict"`` encoding with ``gymnasium.wrappers.FlattenObservation``.
+
     Examples
     --------
     >>> env = MissingObservation(gym.make("FrozenLake-v1"), "mcar:1.0")
