@@ -1,5 +1,12 @@
 """Slow, obvious twins of what lacuna does fast, written from the specification alone. Imports nothing of lacuna."""
 
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+State = tuple[int | None, ...]
+Path = State | None
 Outcomes = dict[tuple[int, int, bool, float, bool], float]
 
 N_ROWS, N_COLUMNS = 8, 8
@@ -57,3 +64,156 @@ def lake_outcomes(row: int, column: int, flooded: bool, action: int, wind: float
                 key = (to_row, to_column, now_flooded, pays, (to_row, to_column) == GOAL)
                 table[key] = table.get(key, 0.0) + p_flood * p_row * p_column
     return {key: p for key, p in table.items() if p > 0}
+
+
+class NaiveLearner:
+    """Every method of SPEC §4 with dictionaries and loops.
+
+    States are tuples of component values, `None` for missing. Random numbers come from two iterators, used as the
+    product does: one per guessed pathway, a coin and K - 1 numbers for a shuffle, two per action.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], n_actions: int, *, method: str, K: int = 1, alpha: float, gamma: float,
+        epsilon: float = 0.0, vote: str = "sampled", update: str = "sequential", p_shuffle: float = 0.0,
+        imputation: Iterable[float], exploration: Iterable[float],
+    ) -> None:  # fmt: skip
+        self.sizes, self.actions = tuple(sizes), range(n_actions)
+        self.method, self.K, self.alpha, self.gamma, self.epsilon = method, K, alpha, gamma, epsilon
+        self.vote, self.update, self.p_shuffle = vote, update, p_shuffle
+        self.imputation, self.exploration = iter(imputation), iter(exploration)
+        self.Q: dict[tuple[Path, int], float] = defaultdict(float)
+        self.counts: dict[tuple[Path, int], dict[State, int]] = defaultdict(dict)
+        self.paths: list[Path] = []
+        self.previous: State = ()
+        self.held: State = ()
+
+    def agreeing(self, observation: State) -> list[State]:
+        """All complete states that agree, the first hidden component changing fastest."""
+        hidden = [j for j, value in enumerate(observation) if value is None]
+        states = []
+        for choice in product(*(range(self.sizes[j]) for j in reversed(hidden))):
+            state = list(observation)
+            for j, value in zip(reversed(hidden), choice, strict=True):
+                state[j] = value
+            states.append(tuple(state))
+        return states
+
+    def guess(self, observation: State) -> State:
+        if None not in observation:
+            return tuple(observation)
+        states = self.agreeing(observation)
+        return states[int(next(self.imputation) * len(states))]
+
+    def begin(self, observation: State) -> None:
+        self.previous = observation
+        if self.method == "random-action":
+            self.paths = [observation if None not in observation else None]
+        elif self.method == "missing-as-state":
+            self.paths = [observation]
+        else:
+            self.paths = [self.guess(observation) for _ in range(self.K)]
+            self.held = self.paths[0] or ()
+
+    def best_actions(self, state: Path) -> list[int]:
+        values = [self.Q[state, a] for a in self.actions]
+        return [a for a in self.actions if values[a] == max(values)]
+
+    def votes(self) -> list[float]:
+        votes = [0.0 for _ in self.actions]
+        for path in self.paths:
+            best = self.best_actions(path)
+            for a in best:
+                votes[a] += 1 / len(best)
+        return votes
+
+    def probabilities(self) -> list[float]:
+        n = len(self.actions)
+        if self.paths == [None]:
+            p = [1 / n] * n
+        elif self.vote == "sampled":
+            p = [v / len(self.paths) for v in self.votes()]
+        elif self.vote == "majority":
+            votes = self.votes()
+            best = [a for a in self.actions if votes[a] > max(votes) - 1e-9]
+            p = [1 / len(best) if a in best else 0.0 for a in self.actions]
+        elif self.vote == "softmax":
+            weights = [math.exp(v) if v > 0 else 0.0 for v in self.votes()]
+            p = [weight / sum(weights) for weight in weights]
+        else:
+            means = [sum(self.Q[path, a] for path in self.paths) / len(self.paths) for a in self.actions]
+            best = [a for a in self.actions if means[a] > max(means) - 1e-12 * (1 + abs(max(means)))]
+            p = [1 / len(best) if a in best else 0.0 for a in self.actions]
+        return [(1 - self.epsilon) * x + self.epsilon / n for x in p]
+
+    def act(self) -> int:
+        """Only for the paper's vote: a pathway at random, then one of its best actions at random."""
+        explores = next(self.exploration) < self.epsilon
+        u = next(self.exploration)
+        if explores or self.paths == [None]:
+            return int(u * len(self.actions))
+        k = int(u * len(self.paths))
+        best = self.best_actions(self.paths[k])
+        return best[int((u * len(self.paths) - k) * len(best))]
+
+    def impute(self, action: int, observation: State) -> list[Path]:
+        if self.method == "random-action":
+            return [observation if None not in observation else None]
+        if self.method == "missing-as-state":
+            return [observation]
+        if self.method == "last-fully-observed":
+            if None not in observation:
+                self.held = observation
+            return [self.held]
+        if self.method == "last-observed":
+            self.held = tuple(h if o is None else o for o, h in zip(observation, self.held, strict=True))
+            return [self.held]
+        if None not in observation:
+            return [observation] * self.K
+        drawn: list[Path] = []
+        for path in self.paths:
+            row = self.counts[path, action]
+            fits = set(self.agreeing(observation))
+            agreeing = {s: n for s, n in row.items() if s in fits}
+            if agreeing:
+                rank = int(next(self.imputation) * sum(agreeing.values()))
+                for s, n in agreeing.items():
+                    rank -= n
+                    if rank < 0:
+                        drawn.append(s)
+                        break
+            else:
+                drawn.append(self.guess(observation))
+        return drawn
+
+    def error(self, path: State, action: int, reward: float, terminated: bool, following: State) -> float:
+        bootstrap = 0.0 if terminated else self.gamma * max(self.Q[following, a] for a in self.actions)
+        return reward + bootstrap - self.Q[path, action]
+
+    def learn(self, action: int, reward: float, observation: State, terminated: bool) -> None:
+        following = self.impute(action, observation)
+        if self.K > 1 and self.p_shuffle > 0 and next(self.imputation) < self.p_shuffle:
+            for k in range(self.K - 1, 0, -1):
+                i = int(next(self.imputation) * (k + 1))
+                following[k], following[i] = following[i], following[k]
+        rate = 1 - (1 - self.alpha) ** (1 / self.K) if self.update == "exact-rate" else self.alpha / self.K
+        both = zip(self.paths, following, strict=True)
+        pairs = [(s, s_next) for s, s_next in both if s is not None and s_next is not None]
+        if self.update == "simultaneous":
+            errors = [self.error(s, action, reward, terminated, s_next) for s, s_next in pairs]
+            for (s, _), error in zip(pairs, errors, strict=True):
+                self.Q[s, action] += rate * error
+        else:
+            for s, s_next in pairs:
+                self.Q[s, action] += rate * self.error(s, action, reward, terminated, s_next)
+        complete = None not in observation and None not in self.previous
+        if self.method == "mi-synthetic":
+            # In units of 1/K, so that everything stays a whole number.
+            for s, s_next in pairs:
+                row = self.counts[s, action]
+                row[s_next] = row.get(s_next, 0) + 1
+        elif self.method == "mi-conservative" and complete:
+            row = self.counts[self.previous, action]
+            row[observation] = row.get(observation, 0) + 1
+        self.paths = following
+        self.previous = observation

@@ -34,7 +34,7 @@ class CountTable(NamedTuple):
 
 @kernel
 def has_room(K: int, counts: CountTable) -> bool:
-    """Can `K` more transitions be added without running out of memory reserved?"""
+    """Whether `K` more transitions fit into the memory reserved."""
     rows, entries, longest = counts.used
     if rows + K > counts.start.shape[0]:
         return False
@@ -107,7 +107,8 @@ class Counts:
         """Make sure that `K` more transitions fit."""
         while not has_room(K, self.table):
             t = self.table
-            start, length, room, code, n = (_padded(x, 2 * x.shape[0]) for x in (t.start, t.length, t.room, t.code, t.n))
+            old = (t.start, t.length, t.room, t.code, t.n)
+            start, length, room, code, n = (_padded(array, 2 * array.shape[0]) for array in old)
             self.table = CountTable(t.head, start, length, room, code, n, t.used)
 
     def add(self, state: int, action: int, successor: int, units: int = 1) -> None:
@@ -147,7 +148,7 @@ class Counts:
         keys, lengths, codes, units = (arrays[name] for name in ("keys", "lengths", "codes", "units"))
         if codes.shape != units.shape or keys.shape != lengths.shape or lengths.sum() != codes.shape[0]:
             raise ValueError("the rows of the counts do not fit together")
-        if keys.size and not (0 <= keys.min() and keys.max() < self.table.head.shape[0]):
+        if keys.size and not (keys.min() >= 0 and keys.max() < self.table.head.shape[0]):
             raise ValueError("the counts name a state or action outside the space")
         if codes.size and not _codes_valid(codes, self.space.layout):
             raise ValueError("the counts name a successor outside the space")

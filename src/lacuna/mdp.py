@@ -158,8 +158,8 @@ class TabularMDP:
         if len(self.action_names) != self.n_actions:
             raise ValueError(f"{len(self.action_names)} action names for {self.n_actions} actions")
         self._check_transitions()
-        self._check_states()
         self._check_starts()
+        self._check_states()
         for array in (self.ptr, self.next_state, self.probability, self.reward, self.ends, self.shows, self.restart,
                       self.bad, *self.regions.values()):  # fmt: skip
             array.setflags(write=False)
@@ -199,7 +199,9 @@ class TabularMDP:
             raise ValueError(f"state {s} shows {self.shows[s]}; the space has states 0 to {self.space.n_states - 1}")
         for what, array in {"restart": self.restart, "bad": self.bad, **self.regions}.items():
             if array.shape != (self.n_states,):
-                raise ValueError(f"{what} has shape {array.shape}; it needs an entry for each of {self.n_states} states")
+                raise ValueError(
+                    f"{what} has shape {array.shape}; it needs an entry for each of {self.n_states} states"
+                )
         if ((self.restart < 0) | (self.restart >= len(self.starts))).any():
             raise ValueError(f"restart names a start outside 0 to {len(self.starts) - 1}")
 

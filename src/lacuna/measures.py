@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,7 +109,7 @@ def score(
         if observation[j] < 0:
             hidden += 1
     tally.hidden[hidden] += 1
-    guesses = rules.impute not in (0, 3)  # noqa: PLR6201  a set would not compile
+    guesses = rules.impute not in (0, 3)
     if hidden > 0 and guesses:
         score_guesses(observation, truth, C, layout, tally)
 
@@ -170,3 +171,10 @@ def calibration_error(groups: NDArray[np.int64]) -> float | None:
         return None
     gaps = np.abs(groups[seen, 1] / groups[seen, 0] - sizes[seen] / K)
     return float((gaps * pathways[seen]).sum() / pathways.sum())
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and its standard error, which needs two values or more."""
+    array = np.asarray(values, dtype=np.float64)
+    error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
+    return float(array.mean()), error

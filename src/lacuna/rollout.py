@@ -16,14 +16,18 @@ from lacuna import savefile
 from lacuna.agent import Agent
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, has_room
-from lacuna.learner import Memory, act, begin, draws_per_step, learn
 from lacuna.imputation.carry import code_of
+from lacuna.learner import Memory, act, begin, draws_per_step, learn
 from lacuna.mdp import Dynamics, TabularMDP, move, start_state
-from lacuna.measures import Tally, blank_tally, episode_means, figures, score
+from lacuna.measures import Tally, blank_tally, figures, score
 from lacuna.methods import Rules, Settings
 from lacuna.missingness.mechanism import Hiding, Mechanism, hide
-from lacuna.space import Layout, copy_into
+from lacuna.missingness.wrapper import MissingObservation
+from lacuna.space import Layout, copy_into, pack
 from lacuna.streams import Stream, Uniforms
+from lacuna.worlds.gym import TabularEnv
+
+DRIVERS = ("compiled", "stepwise")
 
 _FRESH, _STATE, _MODE, _EPISODE_STEPS = range(4)
 
@@ -99,16 +103,16 @@ class Trace(NamedTuple):
 
 @kernel
 def has_numbers(uniforms: Uniforms, n: int) -> bool:
-    """Are at least `n` numbers waiting?"""
+    """Whether at least `n` numbers are waiting."""
     return bool(uniforms.block.shape[0] - uniforms.cursor[0] >= n)
 
 
 @kernel
-def look(action: int, observed: bool, scene: Scene, uniforms: Uniforms) -> None:
-    """Show the current true state, minus what the mechanism hides, as the new observation."""
+def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
+    """Show the true state, minus what the mechanism hides, as the new observation; -1 is "no action yet"."""
     place, world = scene.place, scene.world
     state = place[_STATE]
-    if observed:
+    if action < 0 and scene.first_observed:
         scene.mask[:] = False
     else:
         hide(world.shows[state], state, action, place[_MODE : _MODE + 1], scene.how, uniforms, scene.mask)
@@ -133,7 +137,7 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, tr
         if place[_FRESH]:
             place[_FRESH] = 0
             place[_STATE] = start_state(0, world, supply.world)
-            look(-1, scene.first_observed, scene, supply.missingness)
+            look(-1, scene, supply.missingness)
             begin(scene.observation, rules, layout, memory, supply.imputation)
 
         state = place[_STATE]
@@ -146,7 +150,7 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, tr
         place[_STATE] = arrival
         place[_EPISODE_STEPS] += 1
         truncated = not terminated and place[_EPISODE_STEPS] == world.max_steps
-        look(action, False, scene, supply.missingness)
+        look(action, scene, supply.missingness)
         learn(action, reward, scene.observation, terminated, rules, layout, memory, counts, supply.imputation)
 
         truth = code_of(world.shown[arrival], layout)
@@ -166,13 +170,13 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, tr
         if terminated or truncated:
             place[_EPISODE_STEPS] = 0
             place[_STATE] = start_state(world.restart[arrival], world, supply.world)
-            look(-1, scene.first_observed, scene, supply.missingness)
+            look(-1, scene, supply.missingness)
             begin(scene.observation, rules, layout, memory, supply.imputation)
     return n
 
 
 class Run:
-    """A compiled run of an agent in a `TabularMDP`: in chunks, resumable, measured.
+    """An agent in a `TabularMDP`, measured: in chunks, resumable, compiled or step by step with the same bits.
 
     Parameters
     ----------
@@ -182,11 +186,26 @@ class Run:
         Fixes everything: the world, the masks, the imputations and the exploration, each by its own stream.
     first_observed
         Whether the first state of an episode is always fully observed.
+    driver
+        ``"compiled"``, or ``"stepwise"``: the plain loop over the Gymnasium environment and the `Agent`'s verbs.
+
+    Examples
+    --------
+    >>> from lacuna.missingness import mcar
+    >>> from lacuna.worlds.toys import corridor
+    >>> world = corridor(length=5, slip=0.1)
+    >>> run = Run(world, mcar(world.space, 0.3), Settings("mi-conservative", K=5, gamma=0.9), seed=1)
+    >>> run.advance(1000)
+    >>> run.figures()["episodes"] > 50
+    True
     """
 
     def __init__(
-        self, mdp: TabularMDP, mechanism: Mechanism, settings: Settings, *, seed: int = 0, first_observed: bool = True
-    ) -> None:
+        self, mdp: TabularMDP, mechanism: Mechanism, settings: Settings, *, seed: int = 0,
+        first_observed: bool = True, driver: str = "compiled",
+    ) -> None:  # fmt: skip
+        if driver not in DRIVERS:
+            raise ValueError(f"driver is {driver!r}; it must be one of {', '.join(DRIVERS)}")
         if mechanism.space.sizes != mdp.space.sizes:
             raise ValueError(f"{mechanism.name} hides {mechanism.space.sizes}, the world shows {mdp.space.sizes}")
         self.mdp = mdp
@@ -199,6 +218,8 @@ class Run:
         self.tally = blank_tally(mdp.n_actions, mdp.space.d, settings.pathways)
         self.curve: list[NDArray[np.float64]] = []
         self.seconds = 0.0
+        self.driver = driver
+        self._env: MissingObservation | None = None
 
     @property
     def steps(self) -> int:
@@ -215,7 +236,7 @@ class Run:
         noted = sorted({t for t in times if self.steps < t <= end})
         for stop in [*noted, end]:
             while self.steps < stop:
-                done = self._go(stop - self.steps, _no_trace(self))
+                done = self._drive(stop - self.steps, _blank_trace(self, 0))
                 if progress is not None:
                     progress(done)
             if stop in noted:
@@ -227,13 +248,51 @@ class Run:
         end = self.steps + steps
         while self.steps < end:
             trace = _blank_trace(self, end - self.steps)
-            done = self._go(end - self.steps, trace)
+            done = self._drive(end - self.steps, trace)
             parts.append([column[:done] for column in trace])
         if not parts:
-            return _no_trace(self)
+            return _blank_trace(self, 0)
         return Trace(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
-    def _go(self, steps: int, trace: Trace) -> int:
+    def _drive(self, steps: int, trace: Trace) -> int:
+        before = time.perf_counter()
+        # Chunks of a size that keeps progress moving and Ctrl-C answered.
+        done = self._walk(min(steps, 1000), trace) if self.driver == "stepwise" else self._fly(steps, trace)
+        self.seconds += time.perf_counter() - before
+        return done
+
+    def _walk(self, steps: int, trace: Trace) -> int:
+        """Take `steps` through the public face: a Gymnasium environment and the agent's three verbs."""
+        agent, world = self.agent, self.mdp.dynamics
+        if self._env is None:
+            self._base = TabularEnv(self.mdp)
+            self._env = MissingObservation(self._base, self.mechanism, first_observed=self.first_observed)
+            observation, _ = self._env.reset(seed=agent.seed)
+            agent.begin(observation)
+        env, base = self._env, self._base
+        for t in range(steps):
+            state = base.true_state
+            action = agent.act()
+            observation, reward, terminated, truncated, info = env.step(action)
+            agent.learn(reward, observation, terminated)
+            arrival, seen = base.true_state, env.components(observation)
+            truth = pack(int(self.mdp.shows[arrival]), self.mdp.space.layout)
+            score(
+                action, reward, info["episode_ended"], terminated or truncated, world.bad[arrival], seen, truth,
+                agent.memory.C, agent.rules, self.mdp.space.layout, self.tally,
+            )  # fmt: skip
+            row = (state, action, reward, arrival, seen, agent.memory.S, info["episode_ended"], truncated)
+            if t < trace.state.shape[0]:
+                for column, value in zip(trace, row, strict=True):
+                    column[t] = value
+            if terminated or truncated:
+                observation, _ = env.reset()
+                agent.begin(observation)
+        self.world, self.missingness = base.stream or self.world, env.stream
+        return steps
+
+    def _fly(self, steps: int, trace: Trace) -> int:
+        """Take up to `steps` in the compiled loop."""
         agent, rules = self.agent, self.agent.rules
         needs = [2, 2 * self.mechanism.n_draws, 2 * draws_per_step(rules), 2]
         streams = (self.world, self.missingness, agent.imputation, agent.exploration)
@@ -249,9 +308,7 @@ class Run:
         )  # fmt: skip
         mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.counts.table)
         supply = Supply(np.array(needs, dtype=np.int64), *numbers)
-        before = time.perf_counter()
         done = run_steps(steps, scene, mind, supply, self.tally, trace)
-        self.seconds += time.perf_counter() - before
         agent.took_steps(done)
         return done
 
@@ -266,7 +323,9 @@ class Run:
         return figures(self.tally, self.agent.rules, self.mdp.action_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the complete state of the run, whole or not at all."""
+        """Write the complete state of a compiled run, whole or not at all."""
+        if self.driver == "stepwise":
+            raise ValueError("a stepwise run cannot be saved, since its environment cannot; save its agent instead")
         agent_header, arrays = self.agent.to_parts()
         header = {
             "agent": agent_header,
@@ -313,7 +372,3 @@ def _blank_trace(run: Run, steps: int) -> Trace:
     d, K = run.mdp.space.d, run.agent.rules.K
     seen, pathways = np.zeros((steps, d), dtype=np.int64), np.zeros((steps, K), dtype=np.int64)
     return Trace(whole[0], whole[1], np.zeros(steps), whole[2], seen, pathways, whole[3], whole[4])
-
-
-def _no_trace(run: Run) -> Trace:
-    return _blank_trace(run, 0)

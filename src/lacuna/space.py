@@ -18,6 +18,7 @@ MISSING = -1
 """A hidden component, inside kernels and the agent's observations only."""
 
 MAX_STATES = 2**40
+"""At this size a code, which spends whole bits on every component, still fits easily into 63 bits."""
 
 
 class Layout(NamedTuple):
@@ -89,8 +90,6 @@ class Space:
         d = self.d
         strides = [prod(self.sizes[j + 1 :]) for j in range(d)]
         widths = [(size - 1).bit_length() for size in self.sizes]
-        if sum(widths) > 62:
-            raise ValueError(f"the components of {self.sizes} need {sum(widths)} bits; at most 62 are supported")
         shifts = [sum(widths[j + 1 :]) for j in range(d)]
         masks = [((1 << width) - 1) << shift for width, shift in zip(widths, shifts, strict=True)]
         return Layout(*(np.array(row, dtype=np.int64) for row in (self.sizes, strides, shifts, masks)))

@@ -11,11 +11,11 @@ from lacuna.space import Layout, copy_into
 
 @kernel
 def is_complete(observation: NDArray[np.int64]) -> bool:
-    """Was every component seen?"""
+    """Whether every component was seen."""
+    complete = True
     for j in range(observation.shape[0]):
-        if observation[j] < 0:
-            return False
-    return True
+        complete = complete and observation[j] >= 0
+    return bool(complete)
 
 
 @kernel

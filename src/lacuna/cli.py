@@ -1,0 +1,216 @@
+"""The `lacuna` command. Heavy imports happen inside the commands that need them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lacuna import __version__
+
+if TYPE_CHECKING:
+    from lacuna.methods import Settings
+    from lacuna.trials import Problem
+
+app = typer.Typer(
+    help="Online reinforcement learning when parts of the state go missing.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command; a wrong value gives one sentence and exit code 2, never a traceback."""
+    try:
+        app()
+    except (ValueError, TypeError, OSError) as error:
+        typer.echo(f"lacuna: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("lacuna: stopped", err=True)
+        sys.exit(130)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lacuna {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = (
+        False
+    ),
+) -> None:
+    """Online reinforcement learning when parts of the state go missing."""
+
+
+@app.command()
+def run(
+    world: Annotated[str, typer.Option(help="A world; `lacuna worlds` lists them.")] = "lake",
+    missingness: Annotated[str, typer.Option(help="What hides it, e.g. mcar:0.4; `lacuna worlds` lists them.")] = (
+        "mcar:0.4"
+    ),
+    method: Annotated[str, typer.Option(help="A method; `lacuna methods` lists them.")] = "mi-synthetic",
+    K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.  [default: 10]")] = None,
+    alpha: Annotated[float, typer.Option(help="Step size, above 0 and up to 1.")] = 0.1,
+    gamma: Annotated[float, typer.Option(help="Discount, 0 to 1.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="Share of uniform actions, 0 to 1.")] = 0.0,
+    vote: Annotated[str, typer.Option(help="sampled, majority, softmax or average.")] = "sampled",
+    update: Annotated[str, typer.Option(help="sequential, simultaneous or exact-rate.")] = "sequential",
+    p_shuffle: Annotated[float, typer.Option(help="Probability of mixing the pathways in a step.")] = 0.0,
+    steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
+    seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
+    trials: Annotated[int, typer.Option(help="How many trials.")] = 5,
+    stay: Annotated[bool, typer.Option("--stay", help="Lake World: allow staying in place.")] = False,
+    continuing: Annotated[bool, typer.Option("--continuing", help="Lake World: the goal does not end anything.")] = (
+        False
+    ),
+    wind: Annotated[float | None, typer.Option(help="Lake World: probability of wind.")] = None,
+    flood: Annotated[float | None, typer.Option(help="Lake World: probability that the flood changes.")] = None,
+    map_file: Annotated[Path | None, typer.Option("--map", help="Lake World: a text file with another map.")] = None,
+    hide_first: Annotated[bool, typer.Option("--hide-first", help="The first state may be incomplete too.")] = False,
+    driver: Annotated[str, typer.Option(help="compiled, or stepwise: the plain Python loop.")] = "compiled",
+    workers: Annotated[int | None, typer.Option(help="Trials at a time.  [default: one per core]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
+) -> None:
+    """Run one method in one world and show how it does."""
+    from lacuna.methods import Settings
+    from lacuna.trials import Problem, run_trials
+
+    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle)  # type: ignore[arg-type]
+    parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
+    parameters["map"] = map_file.read_text() if map_file else None
+    problem = Problem.named(world, missingness, {k: v for k, v in parameters.items() if v is not None})
+    if trials < 1:
+        raise ValueError(f"trials is {trials}; it must be 1 or larger")
+    with _progress(trials * steps, f"{settings.method} in {world}, {missingness}") as advance:
+        rows = run_trials(
+            problem, settings, steps=steps, seeds=range(seed, seed + trials), first_observed=not hide_first,
+            driver=driver, workers=workers, progress=advance,
+        )  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        _show_trials(problem, settings, rows)
+
+
+@contextmanager
+def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, silence elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda n: bar.advance(task, n)
+
+
+_FIGURES = {
+    "mean_total_reward": "total reward per episode",
+    "mean_water_steps": "bad steps per episode",
+    "mean_path_length": "path length",
+    "episodes": "episodes completed",
+    "open_steps": "steps in the open episode",
+    "reward_per_step": "reward per step",
+    "reward_per_step_early": "… over the first steps",
+    "reward_per_step_late": "… over the last fifth",
+    "stay_share": "share of stay actions",
+    "guessed_right": "hidden components guessed right",
+    "weight_on_truth": "pathways on the true state",
+    "calibration_error": "calibration error of pathway shares",
+    "seconds": "seconds",
+}
+
+
+def _show_trials(problem: Problem, settings: Settings, rows: list[dict[str, Any]]) -> None:
+    """Mean and standard error over trials, as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from lacuna.measures import mean_and_error
+
+    K = f", K = {settings.K}" if settings.K else ""
+    title = (
+        f"{settings.method}{K} in {problem.world}, {problem.missingness} ({problem.mechanism.label}), "
+        f"{len(rows)} trials of {rows[0]['steps']:,} steps"
+    )
+    table = Table(title=title, title_justify="left")
+    for column in ("", "mean", "standard error", "trials"):
+        table.add_column(column, justify="left" if not column else "right")
+    for key, label in _FIGURES.items():
+        values = [row[key] for row in rows if row[key] is not None]
+        if values:
+            mean, error = mean_and_error(values)
+            spread = "" if error is None else f"{error:.3g}"
+            table.add_row(label, f"{mean:.5g}", spread, f"{len(values)} of {len(rows)}")
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    undone = sum(row["mean_total_reward"] is None for row in rows)
+    if undone:
+        typer.echo(f"{undone} of {len(rows)} trials completed no episode; the figures per episode leave them out.")
+
+
+@app.command()
+def methods() -> None:
+    """List the methods: what each acts on and learns from."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from lacuna.methods import METHODS
+
+    table = Table(title="Methods (single imputation is an MI method with --K 1)", title_justify="left")
+    for column in ("--method", "acts on", "learns Q from", "learns the model from"):
+        table.add_column(column)
+    for method in METHODS.values():
+        table.add_row(method.name, method.acts_on, method.learns_q_from, method.learns_t_from)
+    Console(width=None if sys.stdout.isatty() else 130).print(table)
+
+
+@app.command()
+def worlds() -> None:
+    """List the worlds and the missingness mechanisms."""
+    from lacuna.missingness import MECHANISMS
+    from lacuna.worlds.registry import WORLDS
+
+    typer.echo("Worlds (--world):")
+    for name, about in WORLDS.items():
+        typer.echo(f"  {name:14} {about}")
+    typer.echo("\nMissingness (--missingness):")
+    for about in MECHANISMS.values():
+        spelling, _, meaning = about.partition(": ")
+        typer.echo(f"  {spelling}\n      {meaning}")
+
+
+@app.command()
+def bench(
+    repeats: Annotated[int, typer.Option(help="Runs of each kind; the best one counts.")] = 7,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure nanoseconds per step, by method, K and missingness, on one core and on all, next to C++."""
+    from lacuna.bench import measure, show
+
+    if repeats < 1:
+        raise ValueError(f"repeats is {repeats}; it must be 1 or larger")
+
+    def tell(what: str) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r\x1b[2K{what}", err=True, nl=False)
+
+    result = measure(repeats, tell)
+    tell("")
+    typer.echo(json.dumps(result, indent=1) if as_json else show(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Trials from start to end: a problem and settings in, a row of figures per trial out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.mdp import TabularMDP
+from lacuna.measures import SUMS
+from lacuna.methods import Settings
+from lacuna.missingness import Mechanism, parse
+from lacuna.rollout import Run
+from lacuna.worlds.registry import make_world
+
+EARLY = 10_000
+"""Learning speed is the reward per step over this many first steps."""
+
+_STEPS, _REWARD = SUMS.index("steps"), SUMS.index("reward")
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A world and what hides it, with their names."""
+
+    world: str
+    missingness: str
+    mdp: TabularMDP
+    mechanism: Mechanism
+
+    @classmethod
+    def named(cls, world: str, missingness: str, parameters: Mapping[str, Any] | None = None) -> Problem:
+        """Make a problem from the words of the command line.
+
+        Examples
+        --------
+        >>> Problem.named("lake", "mfog:0.5,0", {"stay": True}).mechanism.label
+        'NMAR'
+        """
+        mdp = make_world(world, **(parameters or {}))
+        return cls(world, missingness, mdp, parse(missingness, mdp))
+
+
+def run_trial(
+    problem: Problem, settings: Settings, *, steps: int, seed: int = 0, times: Sequence[int] = (),
+    first_observed: bool = True, driver: str = "compiled", progress: Progress | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Run one trial and give its figures.
+
+    Parameters
+    ----------
+    problem, settings
+        The world, what hides it, and how the agent copes.
+    steps, seed
+        How long, and which random streams: the same seed means the same world and mask streams for every method.
+    times
+        Steps at which to note the running sums (`measures.SUMS`, then stay actions), given back under ``curve``.
+    first_observed, driver, progress
+        As for `Run`.
+
+    Returns
+    -------
+    dict
+        Figures per completed episode, per step, early and late, of the open episode, of what was hidden and of how good
+        the imputations were; and ``seed`` and ``seconds`` (compilation excluded).
+
+    Examples
+    --------
+    >>> problem = Problem.named("corridor", "mcar:0.2", {"length": 4, "slip": 0.0})
+    >>> figures = run_trial(problem, Settings("last-observed", gamma=0.9), steps=500)
+    >>> figures["mean_path_length"] >= 3
+    True
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ValueError(f"steps is {steps!r}; it must be a whole number, 1 or larger")
+    for t in times:
+        if not 1 <= t <= steps:
+            raise ValueError(f"curve time {t} lies outside the run; it must be between 1 and {steps}")
+    run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed, driver=driver)
+    early, late = min(EARLY, steps), steps - max(1, steps // 5)
+    wanted = {early, late, *times} - {0}
+    run.advance(steps, times=wanted, progress=progress)
+    noted = dict(zip(sorted(wanted), run.curve, strict=True))
+    nothing = np.zeros(len(SUMS) + 1)
+    figures = run.figures() | {
+        "reward_per_step_early": _per_step(noted[early], nothing),
+        "reward_per_step_late": _per_step(run.snapshot(), noted.get(late, nothing)),
+        "seed": seed,
+        "seconds": run.seconds,
+    }
+    if times:
+        figures["curve"] = {t: noted[t].tolist() for t in sorted(set(times))}
+    return figures
+
+
+def run_trials(
+    problem: Problem, settings: Settings, *, steps: int, seeds: Sequence[int], workers: int | None = None,
+    driver: str = "compiled", **rest: Any,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Run a trial per seed, several at a time; the figures do not depend on how many."""
+    workers = (os.cpu_count() or 1) if workers is None else workers
+    if workers < 1:
+        raise ValueError(f"workers is {workers}; it must be 1 or larger")
+    # Compile (or read the cache) before any clock runs.
+    Run(problem.mdp, problem.mechanism, settings, driver=driver).advance(1)
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [
+            pool.submit(run_trial, problem, settings, steps=steps, seed=seed, driver=driver, **rest) for seed in seeds
+        ]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _per_step(later: NDArray[np.float64], earlier: NDArray[np.float64]) -> float:
+    return float((later[_REWARD] - earlier[_REWARD]) / (later[_STEPS] - earlier[_STEPS]))

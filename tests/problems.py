@@ -1,0 +1,65 @@
+"""The problems and settings that equality tests cross with each other, and a digest of everything a run leaves."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from lacuna.mdp import TabularMDP
+from lacuna.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.missingness import Mechanism, by_component, by_true_state, parse
+from lacuna.rollout import Run, Trace
+from lacuna.worlds.lake import Lake
+
+READINGS = ("episodic", "continuing")
+
+
+def lake(reading: str) -> TabularMDP:
+    return Lake(stay=True, continuing=reading == "continuing", max_steps=60 if reading == "episodic" else 0).mdp()
+
+
+def mechanisms(mdp: TabularMDP) -> dict[str, Mechanism]:
+    """One of every kind."""
+    flooded = np.where(np.arange(mdp.n_states) % 2 == 1, 0.6, 0.1)[:, None] * np.ones(3)
+    texts = ("none", "mcar:0.4", "mcolor:0.2,0.4,0.6", "mcolor-xy:0.1,0.2,0.3", "mfog:0.5,0.1", "whole:0.3",
+             "bursts:0.1,0.3", "bursts-each:0.2,0.4", "after:right=0.8,else=0.2")  # fmt: skip
+    named = {text: parse(text, mdp) for text in texts}
+    seen = by_component(mdp.space, "colour", (0.1, 0.5, 0.9), only_when_seen=True, otherwise=0.3)
+    return named | {"latent": by_true_state(mdp, flooded), "driver": seen}
+
+
+def settings() -> Iterator[Settings]:
+    """Every method, and for MI every vote and every update rule."""
+    for method in METHODS.values():
+        if not method.multiple:
+            yield Settings(method.name, alpha=0.3, gamma=0.9, epsilon=0.1)
+            continue
+        for vote in VOTES:
+            for update in UPDATES:
+                yield Settings(method.name, 4, 0.3, 0.9, 0.1, vote, update, 0.2)
+        yield Settings(method.name, 1, 0.5, 1.0)
+
+
+def digest(run: Run, trace: Trace) -> str:
+    """Actions, pathways, Q, counts, tallies and stream positions, to the bit."""
+    positions = [s.position for s in (run.world, run.missingness, run.agent.imputation, run.agent.exploration)]
+    total = hashlib.sha256(repr(positions).encode())
+    parts = [*trace, run.agent.memory.Q, *run.agent.counts.to_arrays().values(), *run.tally]
+    parts += [run.agent.memory.S, run.agent.memory.held, run.agent.memory.previous]
+    for part in parts:
+        total.update(np.ascontiguousarray(part).tobytes())
+    return total.hexdigest()
+
+
+def all_digests(driver: str, steps: int) -> dict[str, str]:
+    """A digest for every method x vote x update x mechanism x reading."""
+    found = {}
+    for reading in READINGS:
+        mdp = lake(reading)
+        for name, mechanism in mechanisms(mdp).items():
+            for case in settings():
+                run = Run(mdp, mechanism, case, seed=11, driver=driver, first_observed=name != "whole:0.3")
+                found[f"{reading} {name} {case}"] = digest(run, run.record(steps))
+    return found
