@@ -1,0 +1,69 @@
+# Every target makes its own environment first, with plain venv and pip, and again only when the pins change.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+# How many tests run at a time; `make test JOBS=0` runs them in one process, which a debugger needs.
+JOBS ?= 2
+
+# Options for installing torch alone, e.g. where to find its CPU build: make sb3 TORCH_OPTIONS="--index-url …"
+TORCH_OPTIONS ?=
+
+.PHONY: help paper test check bench docs sb3 clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+paper: .venv/ready ## run what there is of the paper, and write a page to open
+	$(BIN)/python examples/compare_methods.py --page out/paper/index.html
+	@echo
+	@echo "This is not the paper's study yet: only one of its settings was run. The full study comes in a later version."
+	@echo "Open $(CURDIR)/out/paper/index.html"
+
+test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/sb3
+
+check: .venv/ready ## check style, types and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/ready ## measure nanoseconds per step, next to a C++ loop if there is a g++
+	$(BIN)/lacuna bench
+
+docs: .venv/ready-docs ## build the documentation as a site
+	$(BIN)/zensical build --clean --strict
+	@echo "Open $(CURDIR)/out/docs/index.html"
+
+sb3: .venv-sb3/ready ## check and train with Stable-Baselines3, in an environment of its own
+	.venv-sb3/bin/python -m pytest -q -c pyproject.toml --rootdir . tests/sb3
+
+clean: ## remove everything that was made, environments included
+	rm -rf .venv .venv-sb3 out build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	find src tests examples -name __pycache__ -prune -exec rm -rf {} +
+
+define new_environment
+	@command -v $(PYTHON) >/dev/null || { echo "lacuna needs Python 3.11 or newer, and there is no $(PYTHON) here." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \
+	  f"lacuna needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv $(1)
+endef
+
+.venv/ready: pyproject.toml constraints.txt
+	$(call new_environment,.venv)
+	$(BIN)/python -m pip install -c constraints.txt -e ".[dev]"
+	@touch $@
+
+.venv/ready-docs: .venv/ready
+	$(BIN)/python -m pip install -c constraints.txt zensical
+	@touch $@
+
+# torch goes first, so that the build chosen for it stays.
+.venv-sb3/ready: pyproject.toml constraints.txt
+	$(call new_environment,.venv-sb3)
+	.venv-sb3/bin/python -m pip install -c constraints.txt $(TORCH_OPTIONS) torch
+	.venv-sb3/bin/python -m pip install -c constraints.txt stable-baselines3 pytest
+	.venv-sb3/bin/python -m pip install -c constraints.txt -e .
+	@touch $@
