@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ Observation = Sequence[int | None] | NDArray[Any] | Mapping[str, Any] | int | np
 """Component values, with one value past the last, or None, for missing; or ``{"values": …, "mask": …}``."""
 
 _Phase = Literal["new", "ready", "acted"]
+
+MAX_REWARD = 1e100
+"""Values stay finite for ever below this: they grow by at most one reward a step."""
+
+MAX_COUNT = 2**53
+"""Steps and counted units up to this are exact as floats."""
 
 
 class Agent:
@@ -51,15 +57,24 @@ class Agent:
     """
 
     def __init__(self, space: Space, n_actions: int, settings: Settings | None = None, *, seed: int = 0) -> None:
+        if not isinstance(space, Space):
+            raise TypeError(f"space is {space!r}; it must be a Space, e.g. Space((8, 8, 3))")
         if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 1:
             raise ValueError(f"n_actions is {n_actions!r}; it must be a whole number, 1 or larger")
+        if not isinstance(settings, Settings | None):
+            raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
         self.space = space
         self.n_actions = int(n_actions)
         self.settings = settings if settings is not None else Settings()
         self.method = METHODS[self.settings.method]
         self.rules = self.settings.rules
-        self.counts = Counts(space, self.n_actions, self.settings.unit)
-        self.memory = _blank_memory(space, self.n_actions, self.settings)
+        try:
+            self.counts = Counts(space, self.n_actions, self.settings.unit)
+            self.memory = _blank_memory(space, self.n_actions, self.settings)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise ValueError(
+                f"tables for {space.n_states} states and {n_actions} actions do not fit into memory: {error}"
+            ) from error
         self.imputation = Stream(seed, "imputation")
         self.exploration = Stream(seed, "exploration")
         self.steps = 0
@@ -92,8 +107,10 @@ class Agent:
             raise RuntimeError("learn() was called before act()")
         if isinstance(reward, bool) or not isinstance(reward, int | float | np.floating | np.integer):
             raise ValueError(f"the reward is {reward!r}; it must be a number: missing rewards cannot be learned from")
-        if not math.isfinite(reward):
-            raise ValueError(f"the reward is {reward}; it must be finite")
+        if not abs(reward) <= MAX_REWARD:
+            raise ValueError(f"the reward is {reward}; it must be finite, between {-MAX_REWARD:g} and {MAX_REWARD:g}")
+        if not isinstance(terminated, bool | np.bool_):
+            raise ValueError(f"terminated is {terminated!r}; it must be True or False")
         seen = self._read(observation)
         self.counts.need(self.rules.K)
         learner.learn(
@@ -107,6 +124,11 @@ class Agent:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
         self.steps += n
         self._phase = "ready"
+
+    @property
+    def ready(self) -> bool:
+        """Whether `act` may be called."""
+        return self._phase == "ready"
 
     def probabilities(self) -> NDArray[np.float64]:
         """Exact probability of each action in the current state: vote, ties and exploration included.
@@ -144,11 +166,15 @@ class Agent:
         values: Any = observation
         if isinstance(observation, Mapping):
             if set(observation) != {"values", "mask"}:
-                raise ValueError(f"an observation given as a mapping needs values and mask, got {sorted(observation)}")
-            values, hidden = observation["values"], np.ravel(observation["mask"]).tolist()
-        parts = np.ravel(np.asarray(values, dtype=object)).tolist()
+                raise ValueError(f"an observation given as a mapping needs values and mask, got {list(observation)}")
+            values, hidden = observation["values"], _flat(observation["mask"])
+            if not all(part in (0, 1) for part in hidden):
+                raise ValueError(f"the mask is {observation['mask']!r}; it must be 1 where missing and 0 elsewhere")
+        parts = _flat(values)
         if len(parts) != self.space.d or (hidden is not None and len(hidden) != self.space.d):
-            raise ValueError(f"the observation {values} needs {self.space.d} components: {', '.join(self.space.names)}")
+            raise ValueError(
+                f"the observation {observation!r} needs {self.space.d} components: {', '.join(self.space.names)}"
+            )
         seen = np.empty(self.space.d, dtype=np.int64)
         for j, (value, size) in enumerate(zip(parts, self.space.sizes, strict=True)):
             if (hidden is not None and hidden[j]) or value is None:
@@ -198,31 +224,66 @@ class Agent:
     @classmethod
     def from_parts(cls, header: dict[str, Any], arrays: savefile.Arrays) -> Agent:
         """Build the agent that `to_parts` described."""
-        space = Space(tuple(header["sizes"]), tuple(header["names"]))
+        sizes = [savefile.whole("a size", size, 1) for size in header["sizes"]]
+        space = Space(tuple(sizes), tuple(map(str, header["names"])))
+        if set(header["settings"]) != set(Settings().as_dict()):
+            raise ValueError(f"the settings are {sorted(header['settings'])}, not {sorted(Settings().as_dict())}")
         agent = cls(space, header["n_actions"], Settings(**header["settings"]), seed=header["seed"])
         for name in ("imputation", "exploration"):
-            setattr(agent, name, Stream(header["seed"], name, header["positions"][name]))
-        agent.steps, agent._phase, agent._action = header["steps"], header["phase"], header["action"]
-        agent.memory.Q.reshape(-1)[arrays["q_entries"]] = arrays["q_values"]
-        for name in ("S", "previous", "held"):
-            getattr(agent.memory, name)[:] = arrays[name]
-        if agent.method.impute not in (Impute.TOKEN, Impute.NOTHING):
-            agent.memory.C[:] = [pack(int(s), space.layout) for s in agent.memory.S]
+            position = savefile.whole(f"the position of {name}", header["positions"][name], 0)
+            setattr(agent, name, Stream(header["seed"], name, position))
+        agent.steps = savefile.whole("steps", header["steps"], 0, MAX_COUNT)
+        if header["phase"] not in get_args(_Phase):
+            raise ValueError(f"the phase is {header['phase']!r}; it must be one of {', '.join(get_args(_Phase))}")
+        agent._phase = header["phase"]
+        acted = agent._phase == "acted"
+        agent._action = savefile.whole("the last action", header["action"], 0 if acted else -1, agent.n_actions - 1)
+        agent._fill_memory(arrays)
         if agent.method.teach != Teach.NOTHING:
-            agent.counts.from_arrays({name: arrays[name] for name in ("keys", "lengths", "codes", "units")})
+            names = ("keys", "lengths", "codes", "units")
+            rows = {name: savefile.take(arrays, name, "int64", (None,)) for name in names}
+            if max(rows["lengths"].max(initial=0), rows["units"].sum(dtype=np.float64)) > MAX_COUNT:
+                raise ValueError(f"the counts add up to more than {MAX_COUNT}")
+            agent.counts.from_arrays(rows)
         return agent
+
+    def _fill_memory(self, arrays: savefile.Arrays) -> None:
+        """Fill the blank memory from a file, refusing what kernels could not work with."""
+        memory, begun = self.memory, self._phase != "new"
+        n_rows, d = memory.Q.shape[0], self.space.d
+        entries = savefile.take(arrays, "q_entries", "int64", (None,), 0, memory.Q.size - 1)
+        values = savefile.take(arrays, "q_values", "float64", entries.shape)
+        if not np.isfinite(values).all():
+            raise ValueError("a value of Q is not finite")
+        memory.Q.reshape(-1)[entries] = values
+        guesses = self.method.impute not in (Impute.TOKEN, Impute.NOTHING)
+        stateless = not begun or self.method.impute == Impute.NOTHING
+        first = NO_STATE if stateless else 0
+        memory.S[:] = savefile.take(arrays, "S", "int64", memory.S.shape, first, n_rows - 1)
+        last = np.array(self.space.sizes) - 1
+        memory.previous[:] = savefile.take(arrays, "previous", "int64", (d,), MISSING, last)
+        memory.held[:] = savefile.take(arrays, "held", "int64", (d,), 0 if guesses and begun else MISSING, last)
+        if guesses:
+            memory.C[:] = [pack(int(s), self.space.layout) if s != NO_STATE else NO_STATE for s in memory.S]
 
 
 def _blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     K = settings.pathways
     token = METHODS[settings.method].impute == Impute.TOKEN
     n_rows = math.prod(size + 1 for size in space.sizes) if token else space.n_states
-    S, C, S_next, C_next, slots, masses = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(6))
+    S, C, S_next, C_next, masses = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(5))
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
     return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, slots, masses, np.zeros(K),
+        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, masses, np.zeros(K),
         np.zeros(n_actions),
     )  # fmt: skip
+
+
+def _flat(values: Any) -> list[Any]:
+    """Entries of an array (None where a masked array hides them), of a sequence, or a single number."""
+    if isinstance(values, np.ndarray):
+        return list(values.ravel().tolist())
+    return list(values) if isinstance(values, Sequence) and not isinstance(values, str | bytes) else [values]
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from enum import IntEnum
+from numbers import Real
+from operator import index
 from typing import Any, Literal, NamedTuple, get_args
 
 Vote = Literal["sampled", "majority", "softmax", "average"]
@@ -91,10 +93,10 @@ METHODS: dict[str, Method] = {
 
 def find_method(name: str) -> Method:
     """Give the method called `name`, or a sentence with the choices."""
-    if name not in METHODS:
-        close = get_close_matches(name, METHODS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"no method is called {name!r}{hint} There are {', '.join(METHODS)}")
+    if not isinstance(name, str) or name not in METHODS:
+        close = get_close_matches(str(name), METHODS, n=1)
+        hint = f"; did you mean {close[0]!r}? There are" if close else "; there are"
+        raise ValueError(f"no method is called {name!r}{hint} {', '.join(METHODS)}")
     return METHODS[name]
 
 
@@ -165,15 +167,15 @@ class Settings:
                     )
         elif self.K is None:
             object.__setattr__(self, "K", 10)
-        elif isinstance(self.K, bool) or not isinstance(self.K, int) or not 1 <= self.K <= MAX_PATHWAYS:
-            raise ValueError(f"K is {self.K!r}; it must be a whole number between 1 and {MAX_PATHWAYS}")
+        else:
+            object.__setattr__(self, "K", _number_of_pathways(self.K))
         if self.vote not in VOTES:
             raise ValueError(f"vote is {self.vote!r}; it must be one of {', '.join(VOTES)}")
         if self.update not in UPDATES:
             raise ValueError(f"update is {self.update!r}; it must be one of {', '.join(UPDATES)}")
         for what in ("alpha", "gamma", "epsilon", "p_shuffle"):
             value = getattr(self, what)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
                 raise ValueError(f"{what} is {value!r}; it must be a number between 0 and 1")
             object.__setattr__(self, what, float(value))
         if self.alpha == 0:
@@ -206,3 +208,13 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain data."""
         return asdict(self)
+
+
+def _number_of_pathways(value: Any) -> int:
+    try:
+        K = index(value)
+    except TypeError:
+        K = 0
+    if isinstance(value, bool) or not 1 <= K <= MAX_PATHWAYS:
+        raise ValueError(f"K is {value!r}; it must be a whole number between 1 and {MAX_PATHWAYS}")
+    return K

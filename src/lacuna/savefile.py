@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from itertools import zip_longest
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -57,27 +59,52 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Array
     if len(words) != 3 or words[0] != "lacuna" or not words[2].isdecimal():
         raise SaveFileError(f"{path} is not a file saved by lacuna")
     if words[1] != kind:
-        raise SaveFileError(f"{path} holds a saved {words[1]}, not a saved {kind}")
-    if int(words[2]) > VERSION:
-        raise SaveFileError(
-            f"{path} was saved in format {words[2]}; this version of lacuna reads formats up to {VERSION}"
-        )
+        raise SaveFileError(f"{path} holds a saved {words[1][:40]}, not a saved {kind}")
+    if words[2] != str(VERSION):
+        raise SaveFileError(f"{path} was saved in format {words[2][:40]}; this version reads format {VERSION} only")
     content, tail = body[:-_TAIL], body[-_TAIL:]
     if not tail.startswith(b"sha256 ") or not tail.endswith(b"\n"):
         raise SaveFileError(f"{path} is incomplete: it was cut off after {len(body)} bytes")
     if hashlib.sha256(content).hexdigest().encode() != tail[7:-1]:
         raise SaveFileError(f"{path} was changed after it was saved: its checksum does not match")
     line, _, raw = rest[:-_TAIL].partition(b"\n")
-    described = json.loads(line)
-    return described["header"], _unpack_arrays(raw, described["arrays"])
+    try:
+        described = json.loads(line)
+        return dict(described["header"]), _unpack_arrays(raw, described["arrays"])
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise SaveFileError(f"{path} does not hold what its first line says: {error!r}") from error
 
 
 def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Arrays:
     arrays: Arrays = {}
     offset = 0
     for name, (dtype, shape) in index.items():
-        count = int(np.prod(shape, dtype=np.int64))
-        array = np.frombuffer(raw, dtype=_DTYPES[dtype], count=count, offset=offset)
+        count = prod(whole(f"a length of {name}", length, 0) for length in shape)
+        array = np.frombuffer(raw, dtype=_DTYPES[dtype], count=count, offset=offset) if count else np.empty(0, dtype)
         arrays[name] = array.reshape(shape).astype(dtype)
         offset += count * 8
+    if offset != len(raw):
+        raise ValueError(f"the arrays need {offset} bytes, there are {len(raw)}")
     return arrays
+
+
+def whole(what: str, value: Any, low: int, high: int | None = None) -> int:
+    """Give back a whole number from a file if it lies in its range, or say what is wrong."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
+        rule = f"{low} or larger" if high is None else f"between {low} and {high}"
+        raise ValueError(f"{what} is {value!r}; it must be a whole number, {rule}")
+    return value
+
+
+def take(
+    arrays: Arrays, name: str, dtype: str, shape: tuple[int | None, ...], low: Any = -np.inf, high: Any = np.inf
+) -> NDArray[Any]:
+    """Give an array from a file if it has this type, shape (None for any length) and range, or say what is wrong."""
+    array = arrays[name]
+    wanted = tuple(own if length is None else length for own, length in zip_longest(array.shape, shape))
+    if str(array.dtype) != dtype or array.shape != wanted or array.ndim != len(shape):
+        raise ValueError(f"{name} holds {array.dtype} in shape {array.shape}; it must be {dtype} in shape {shape}")
+    wrong = array[(array < low) | (array > high)]
+    if wrong.size:
+        raise ValueError(f"{name} holds {wrong[0]}; it must be between {low} and {high}")
+    return array

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.agent import MAX_COUNT
 from lacuna.mdp import TabularMDP
 from lacuna.measures import SUMS
 from lacuna.methods import Settings
@@ -78,11 +79,17 @@ def run_trial(
     >>> figures["mean_path_length"] >= 3
     True
     """
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ValueError(f"steps is {steps!r}; it must be a whole number, 1 or larger")
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem is {problem!r}; it must be a Problem, e.g. Problem.named('lake', 'mcar:0.4')")
+    if not isinstance(settings, Settings):
+        raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_COUNT:
+        raise ValueError(f"steps is {steps!r}; it must be a whole number between 1 and {MAX_COUNT}")
     for t in times:
-        if not 1 <= t <= steps:
-            raise ValueError(f"curve time {t} lies outside the run; it must be between 1 and {steps}")
+        if isinstance(t, bool) or not isinstance(t, int) or not 1 <= t <= steps:
+            raise ValueError(f"curve time {t!r} lies outside the run; it must be a whole number from 1 to {steps}")
+    if not isinstance(first_observed, bool):
+        raise ValueError(f"first_observed is {first_observed!r}; it must be True or False")
     run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed, driver=driver)
     early, late = min(EARLY, steps), steps - max(1, steps // 5)
     wanted = {early, late, *times} - {0}
