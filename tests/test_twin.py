@@ -1,0 +1,224 @@
+"""The product equals the dictionary-and-loops twin of `naive.py`, which was written from the specification alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from lacuna.agent import Agent
+from lacuna.mdp import TabularMDP
+from lacuna.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.missingness import mcar
+from lacuna.rollout import Run, Trace
+from lacuna.space import Space
+from lacuna.streams import Stream
+from lacuna.voting import action_probabilities
+from naive import NaiveLearner, Path, State
+from problems import READINGS, lake, mechanisms, settings
+
+SEED, STEPS = 5, 120
+
+
+class Numbers:
+    """The numbers of a stream, one by one, and how many were taken."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._stream = Stream(seed, name)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[float]:
+        while True:
+            yield self._stream.next()
+
+    @property
+    def used(self) -> int:
+        return self._stream.position
+
+
+def twin_of(run: Run) -> tuple[NaiveLearner, Numbers, Numbers]:
+    case = run.agent.settings
+    imputation, exploration = Numbers(run.agent.seed, "imputation"), Numbers(run.agent.seed, "exploration")
+    twin = NaiveLearner(
+        run.mdp.space.sizes, run.mdp.n_actions, method=case.method, K=case.pathways, alpha=case.alpha,
+        gamma=case.gamma, epsilon=case.epsilon, vote=case.vote, update=case.update, p_shuffle=case.p_shuffle,
+        imputation=imputation, exploration=exploration,
+    )  # fmt: skip
+    return twin, imputation, exploration
+
+
+def with_none(values: NDArray[np.int64]) -> State:
+    return tuple(None if value < 0 else int(value) for value in values)
+
+
+def first_seen(mdp: TabularMDP, way: int) -> State:
+    """What the only state of a start shows: all of it."""
+    (state,) = mdp.starts[way]
+    return mdp.space.decode(int(mdp.shows[state]))
+
+
+def row_of(path: Path, space: Space, method: str) -> int:
+    """Row of Q that a pathway of the twin stands for; -1 for none."""
+    if path is None:
+        return -1
+    grown = method == "missing-as-state"
+    row = 0
+    for value, size in zip(path, space.sizes, strict=True):
+        row = row * (size + grown) + (size if value is None else value)
+    return row
+
+
+def follow(twin: NaiveLearner, run: Run, trace: Trace) -> None:
+    """Feed the twin what the run saw, did and got; after every step the pathways must be the same."""
+    mdp, method = run.mdp, run.agent.settings.method
+    twin.begin(first_seen(mdp, 0))
+    for t, action in enumerate(trace.action.tolist()):
+        terminated = bool(trace.ended[t]) and mdp.terminates
+        twin.learn(action, float(trace.reward[t]), with_none(trace.seen[t]), terminated)
+        assert [row_of(path, mdp.space, method) for path in twin.paths] == trace.pathways[t].tolist(), f"step {t}"
+        if terminated or trace.truncated[t]:
+            twin.begin(first_seen(mdp, int(mdp.restart[trace.arrival[t]])))
+
+
+def q_table(twin: NaiveLearner, space: Space, n_actions: int) -> NDArray[np.float64]:
+    grown = [size + (twin.method == "missing-as-state") for size in space.sizes]
+    table = np.zeros((int(np.prod(grown)), n_actions))
+    for (path, action), value in twin.Q.items():
+        if path is not None:
+            table[row_of(path, space, twin.method), action] = value
+    return table
+
+
+def counts_of(twin: NaiveLearner, space: Space, unit: float) -> dict[tuple[int, int, int], float]:
+    return {
+        (row_of(s, space, ""), a, row_of(s_next, space, "")): n * unit
+        for (s, a), row in twin.counts.items()
+        for s_next, n in row.items()
+    }
+
+
+def successors(agent: Agent) -> dict[tuple[int, int], list[int]]:
+    """The order in which the successors of each row were first seen, on which draws depend."""
+    order: dict[tuple[int, int], list[int]] = {}
+    for (s, a, s_next), _ in agent.counts:
+        order.setdefault((s, a), []).append(s_next)
+    return order
+
+
+def compare(twin: NaiveLearner, run: Run) -> None:
+    agent, space = run.agent, run.mdp.space
+    assert dict(agent.counts) == pytest.approx(counts_of(twin, space, agent.settings.unit), rel=1e-12, abs=0)
+    order = {
+        (row_of(s, space, ""), a): [row_of(s_next, space, "") for s_next in row]
+        for (s, a), row in twin.counts.items()
+        if row
+    }
+    assert successors(agent) == order
+    np.testing.assert_allclose(agent.Q, q_table(twin, space, agent.n_actions), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("case", list(settings()), ids=str)
+def test_a_run_is_what_the_twin_makes_of_its_record(case: Settings, reading: str) -> None:
+    mdp = lake(reading)
+    for name, mechanism in mechanisms(mdp).items():
+        run = Run(mdp, mechanism, case, seed=SEED)
+        trace = run.record(STEPS)
+        twin, imputation, _ = twin_of(run)
+        follow(twin, run, trace)
+        compare(twin, run)
+        assert imputation.used == run.agent.imputation.position, name
+        assert run.agent.exploration.position == 2 * STEPS
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_twin_is_followed_through_ends(reading: str) -> None:
+    mdp = lake(reading)
+    for method in METHODS:
+        run = Run(mdp, mcar(mdp.space, 0.3), Settings(method, epsilon=0.2, gamma=0.9), seed=1)
+        trace = run.record(1500)
+        assert trace.ended.any()
+        assert trace.truncated.any() == (reading == "episodic")
+        twin, imputation, _ = twin_of(run)
+        follow(twin, run, trace)
+        compare(twin, run)
+        assert imputation.used == run.agent.imputation.position
+
+
+def test_incomplete_first_states_are_guessed_as_the_twin_guesses_them() -> None:
+    space = Space((3, 2, 4))
+    for method in METHODS:
+        agent = Agent(space, 3, Settings(method, gamma=0.5, epsilon=0.3), seed=9)
+        imputation, exploration = Numbers(9, "imputation"), Numbers(9, "exploration")
+        twin = NaiveLearner(
+            space.sizes, 3, method=method, K=agent.settings.pathways, alpha=0.1, gamma=0.5, epsilon=0.3,
+            imputation=imputation, exploration=exploration,
+        )  # fmt: skip
+        for first in product((None, 2), (None, 0), (None, 3)):
+            agent.begin(first)
+            twin.begin(first)
+            assert agent.act() == twin.act()
+            assert imputation.used == agent.imputation.position
+            assert exploration.used == agent.exploration.position
+            np.testing.assert_allclose(agent.probabilities(), twin.probabilities(), rtol=0, atol=1e-12)
+            agent.learn(1.0, [None, 1, None], terminated=False)
+            twin.learn(agent._action, 1.0, (None, 1, None), terminated=False)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_twin_makes_the_same_decisions_where_arithmetic_is_exact(method: str, reading: str) -> None:
+    mdp = lake(reading)
+    single = Settings(method, 1 if METHODS[method].multiple else None, alpha=1.0, gamma=1.0, epsilon=0.1)
+    for mechanism in mechanisms(mdp).values():
+        run = Run(mdp, mechanism, single, seed=SEED)
+        trace = run.record(300)
+        twin, imputation, exploration = twin_of(run)
+        twin.begin(first_seen(mdp, 0))
+        for t, action in enumerate(trace.action.tolist()):
+            assert twin.act() == action, f"step {t}"
+            terminated = bool(trace.ended[t]) and mdp.terminates
+            twin.learn(action, float(trace.reward[t]), with_none(trace.seen[t]), terminated)
+            if terminated or trace.truncated[t]:
+                twin.begin(first_seen(mdp, int(mdp.restart[trace.arrival[t]])))
+        # Whole rewards, rate 1 and no discount: not a bit is lost, so the tables are the same and not only close.
+        assert np.array_equal(run.agent.Q, q_table(twin, mdp.space, mdp.n_actions))
+        assert (imputation.used, exploration.used) == (
+            run.agent.imputation.position,
+            run.agent.exploration.position,
+        )
+
+
+@given(
+    table=st.integers(1, 6).flatmap(
+        lambda A: st.lists(st.lists(st.integers(-1, 1), min_size=A, max_size=A), min_size=4, max_size=4)
+    ),
+    pathways=st.lists(st.integers(0, 3), min_size=1, max_size=9),
+    vote=st.sampled_from(VOTES),
+    epsilon=st.sampled_from([0.0, 1e-12, 0.05, 0.5, 1.0]),
+)
+@effort(max_examples=300, deadline=None)
+def test_probabilities_are_those_of_the_twin(
+    table: list[list[int]], pathways: list[int], vote: str, epsilon: float
+) -> None:
+    Q = np.array(table, dtype=np.float64)
+    A = Q.shape[1]
+    twin = NaiveLearner((4,), A, method="mi-synthetic", K=len(pathways), alpha=1.0, gamma=1.0, epsilon=epsilon,
+                        vote=vote, imputation=[], exploration=[])  # fmt: skip
+    twin.Q.update({((s,), a): Q[s, a] for s in range(4) for a in range(A)})
+    twin.paths = [(s,) for s in pathways]
+    p = np.empty(A)
+    action_probabilities(Q, np.array(pathways), VOTES.index(vote), epsilon, p)
+    np.testing.assert_allclose(p, twin.probabilities(), rtol=0, atol=1e-12)
+    assert p.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_every_rule_is_crossed() -> None:
+    cases = list(settings())
+    assert len(cases) == 4 + 2 * (len(VOTES) * len(UPDATES) + 1)
+    assert len(mechanisms(lake("episodic"))) == 11
