@@ -41,7 +41,7 @@ sb3: .venv-sb3/ready ## check and train with Stable-Baselines3, in an environmen
 	.venv-sb3/bin/python -m pytest -q -c pyproject.toml --rootdir . tests/sb3
 
 clean: ## remove everything that was made, environments included
-	rm -rf .venv .venv-sb3 out build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-sb3 .cache out build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find src tests examples -name __pycache__ -prune -exec rm -rf {} +
 
 define new_environment
