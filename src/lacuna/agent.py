@@ -107,7 +107,8 @@ class Agent:
             raise RuntimeError("learn() was called before act()")
         if isinstance(reward, bool) or not isinstance(reward, int | float | np.floating | np.integer):
             raise ValueError(f"the reward is {reward!r}; it must be a number: missing rewards cannot be learned from")
-        if not abs(reward) <= MAX_REWARD:
+        # Not as a float: a whole number of Python may be too large for one.
+        if not -MAX_REWARD <= (reward if isinstance(reward, int) else float(reward)) <= MAX_REWARD:
             raise ValueError(f"the reward is {reward}; it must be finite, between {-MAX_REWARD:g} and {MAX_REWARD:g}")
         if not isinstance(terminated, bool | np.bool_):
             raise ValueError(f"terminated is {terminated!r}; it must be True or False")
@@ -271,10 +272,10 @@ def _blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     K = settings.pathways
     token = METHODS[settings.method].impute == Impute.TOKEN
     n_rows = math.prod(size + 1 for size in space.sizes) if token else space.n_states
-    S, C, S_next, C_next, masses = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(5))
+    S, C, S_next, C_next, slots, masses = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(6))
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
     return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, masses, np.zeros(K),
+        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, slots, masses, np.zeros(K),
         np.zeros(n_actions),
     )  # fmt: skip
 

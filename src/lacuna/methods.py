@@ -179,7 +179,7 @@ class Settings:
                 raise ValueError(f"{what} is {value!r}; it must be a number between 0 and 1")
             object.__setattr__(self, what, float(value))
         if self.alpha == 0:
-            raise ValueError("alpha is 0; nothing would be learned: it must be above 0, at most 1")
+            raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
 
     @property
     def pathways(self) -> int:

@@ -92,9 +92,9 @@ def run_trial(
         raise ValueError(f"first_observed is {first_observed!r}; it must be True or False")
     run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed, driver=driver)
     early, late = min(EARLY, steps), steps - max(1, steps // 5)
-    wanted = {early, late, *times} - {0}
+    wanted = {early, late, *times} - {0, steps}
     run.advance(steps, times=wanted, progress=progress)
-    noted = dict(zip(sorted(wanted), run.curve, strict=True))
+    noted = dict(zip(sorted(wanted), run.curve, strict=True)) | {steps: run.snapshot()}
     nothing = np.zeros(len(SUMS) + 1)
     figures = run.figures() | {
         "reward_per_step_early": _per_step(noted[early], nothing),
