@@ -1,0 +1,196 @@
+"""Anything may be given as settings, sizes, lengths, seeds and texts: it runs, or the message has the value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from lacuna.agent import MAX_COUNT, Agent
+from lacuna.mdp import TabularMDP
+from lacuna.methods import MAX_PATHWAYS, METHODS, UPDATES, VOTES, Settings
+from lacuna.missingness import MECHANISMS, Mechanism, parse
+from lacuna.rollout import DRIVERS, Run
+from lacuna.space import MAX_STATES, Space
+from lacuna.trials import Problem, run_trial, run_trials
+from lacuna.worlds.lake import Lake
+from sentences import one_sentence
+
+SPACE = Space((3, 2), ("room", "door"))
+MI = [method.name for method in METHODS.values() if method.multiple]
+ODD: list[Any] = [None, True, "1", "", math.nan, math.inf, -math.inf, -1, 0, 0.5, 1, 1.5, 2, 10**30, [1], (), np.nan]
+
+
+# --- settings and spaces ---------------------------------------------------------------------------------------------
+
+
+def is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def faults(given_settings: dict[str, Any]) -> list[str]:
+    """Which settings are wrong, judged from the documentation alone."""
+    kw: dict[str, Any] = {
+        "method": "mi-synthetic",
+        "K": None,
+        "vote": "sampled",
+        "update": "sequential",
+        "p_shuffle": 0.0,
+    }
+    kw |= {"alpha": 0.1, "gamma": 1.0, "epsilon": 0.0} | given_settings
+    wrong = [name for name in ("alpha", "gamma", "epsilon", "p_shuffle") if not is_share(kw[name])]
+    wrong += ["alpha"] if kw["alpha"] == 0 else []
+    if kw["method"] not in list(METHODS):
+        return [*wrong, "method"]
+    wrong += [name for name, choices in (("vote", VOTES), ("update", UPDATES)) if kw[name] not in choices]
+    if kw["method"] in MI:
+        whole = isinstance(kw["K"], int) and not isinstance(kw["K"], bool)
+        wrong += [] if kw["K"] is None or (whole and 1 <= kw["K"] <= MAX_PATHWAYS) else ["K"]
+    else:
+        usual = {"K": None, "vote": "sampled", "update": "sequential", "p_shuffle": 0.0}
+        wrong += [name for name, value in usual.items() if kw[name] != value]
+    return wrong
+
+
+shares = st.one_of(st.floats(0, 1), st.floats(), st.sampled_from(ODD))
+any_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.one_of(st.sampled_from(list(METHODS)), st.sampled_from(ODD), st.text(max_size=5)),
+        "K": st.one_of(st.integers(-2, 20), st.sampled_from([*ODD, MAX_PATHWAYS + 1])),
+        "alpha": shares, "gamma": shares, "epsilon": shares, "p_shuffle": shares,
+        "vote": st.sampled_from([*VOTES, "most", None, 3]),
+        "update": st.sampled_from([*UPDATES, "never", None, []]),
+    },
+)  # fmt: skip
+
+
+@given(any_settings)
+@effort(max_examples=400, deadline=None)
+def test_settings_are_taken_or_refused_with_the_value(kw: dict[str, Any]) -> None:
+    wrong = faults(kw)
+    if not wrong:
+        agent = Agent(SPACE, 2, Settings(**kw))
+        agent.begin([0, None])
+        for observation in ([None, 1], [2, 1], [None, None]):
+            agent.act()
+            agent.learn(1.0, observation, terminated=False)
+        assert agent.probabilities().sum() == pytest.approx(1.0)
+        return
+    with pytest.raises(ValueError, match=" ") as caught:
+        Settings(**kw)
+    message = one_sentence(caught.value)
+    assert any(repr(kw.get(name, 0.0)) in message or str(kw.get(name, 0.0)) in message for name in wrong)
+    assert any(word in message for word in ("between", "one of", "above", "there are", "There are", "belongs to"))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    case = Settings("mi-synthetic", np.int64(3), np.float32(0.5), np.float64(1), np.int8(0))  # type: ignore[arg-type]
+    assert case == Settings("mi-synthetic", 3, 0.5, 1.0, 0.0)
+    assert [type(value) for value in (case.K, case.alpha, case.epsilon)] == [int, float, float]
+
+
+def test_settings_are_frozen_and_a_near_miss_is_named() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Settings().K = 3  # type: ignore[misc]
+    with pytest.raises(ValueError, match=r"'mi-sinthetic'; did you mean 'mi-synthetic'\? There are random-action, "):
+        Settings("mi-sinthetic")
+    with pytest.raises(ValueError, match="no method is called 'zzz'; there are random-action, "):
+        Settings("zzz")
+
+
+@given(st.lists(st.integers(-2, 2**21), max_size=4))
+@effort(max_examples=100, deadline=None)
+def test_spaces_are_taken_or_refused_with_the_size(sizes: list[int]) -> None:
+    if sizes and min(sizes) >= 1 and math.prod(sizes) <= MAX_STATES:
+        space = Space(tuple(sizes))
+        assert space.decode(space.n_states - 1) == tuple(size - 1 for size in sizes)
+        return
+    with pytest.raises(ValueError, match=r"none|size|states") as caught:
+        Space(tuple(sizes))
+    message = one_sentence(caught.value)
+    assert not sizes or any(str(size) in message for size in (*sizes, math.prod(sizes)))
+
+
+# --- trials and texts ------------------------------------------------------------------------------------------------
+
+
+@cache
+def problem() -> Problem:
+    return Problem.named("corridor", "mcar:0.3")
+
+
+@given(
+    steps=st.one_of(st.integers(-2, 40), st.sampled_from([*ODD, MAX_COUNT + 1])),
+    seed=st.one_of(st.integers(-2, 2**80), st.sampled_from(ODD)),
+    times=st.lists(st.one_of(st.integers(-1, 45), st.sampled_from([1.5, None, "2", True])), max_size=3),
+    driver=st.sampled_from([*DRIVERS, "fast", None]),
+    first=st.sampled_from([True, False, None, "yes", 1]),
+)
+@effort(max_examples=200, deadline=None)
+def test_trials_run_or_are_refused_with_the_value(steps: Any, seed: Any, times: Any, driver: Any, first: Any) -> None:
+    def whole(value: Any, low: int, high: int) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+    wrong = [] if whole(steps, 1, MAX_COUNT) else [steps]
+    wrong += [seed] if not whole(seed, 0, 2**200) else []
+    wrong += [] if wrong and wrong[0] is steps else [t for t in times if not whole(t, 1, steps)]
+    wrong += [driver] if driver not in DRIVERS else []
+    wrong += [first] if not isinstance(first, bool) else []
+    arguments = {"steps": steps, "seed": seed, "times": times, "driver": driver, "first_observed": first}
+    if wrong or steps > 100:
+        arguments["steps"] = steps if wrong else 0
+        with pytest.raises(ValueError, match=" ") as caught:
+            run_trial(problem(), Settings(K=2), **arguments)
+        message = one_sentence(caught.value)
+        assert any(repr(value) in message for value in [*wrong, 0])
+        return
+    figures = run_trial(problem(), Settings(K=2), **arguments)
+    assert figures["steps"] == steps
+    assert figures.get("curve", {}).keys() == set(times)
+
+
+def test_trials_need_a_problem_and_settings() -> None:
+    with pytest.raises(TypeError, match="problem is 'lake'; it must be a Problem"):
+        run_trial("lake", Settings(), steps=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="settings is None; it must be Settings"):
+        run_trial(problem(), None, steps=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="workers is 0; it must be 1 or larger"):
+        run_trials(problem(), Settings(), steps=1, seeds=[0], workers=0)
+
+
+numbers = st.one_of(st.floats(-0.5, 1.5).map(str), st.sampled_from(["", "x", "nan", "inf", "1e400", "٠.٤", "0=0.5"]))
+texts = st.one_of(
+    st.text(max_size=8),
+    st.builds(
+        lambda k, ns: f"{k}:{','.join(ns)}", st.sampled_from([*MECHANISMS, "mcra"]), st.lists(numbers, max_size=4)
+    ),
+    st.sampled_from(list(MECHANISMS)),
+)
+
+
+@given(texts)
+@effort(max_examples=300, deadline=None)
+def test_mechanisms_are_read_or_refused_with_a_sentence(text: str) -> None:
+    try:
+        mechanism = parse(text, lake())
+    except ValueError as error:
+        one_sentence(error)
+        return
+    assert isinstance(mechanism, Mechanism)
+    assert ((mechanism.rates >= 0) & (mechanism.rates <= 1)).all()
+    run = Run(lake(), mechanism, Settings("last-observed"))
+    run.advance(5)
+    assert run.steps == 5
+
+
+@cache
+def lake() -> TabularMDP:
+    return Lake(stay=True).mdp()
