@@ -31,6 +31,8 @@ class SaveFileError(ValueError):
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: Arrays) -> None:
     """Write a file whole: under another name first, then renamed over `path`."""
     path = Path(path)
+    # The header lists its keys in order, so the arrays follow it in that order.
+    arrays = dict(sorted(arrays.items()))
     index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
     body = bytearray(f"lacuna {kind} {VERSION}\n".encode())
     body += json.dumps({"header": header, "arrays": index}, sort_keys=True).encode() + b"\n"
@@ -71,7 +73,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Array
     try:
         described = json.loads(line)
         return dict(described["header"]), _unpack_arrays(raw, described["arrays"])
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise SaveFileError(f"{path} does not hold what its first line says: {error!r}") from error
 
 
