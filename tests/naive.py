@@ -186,6 +186,14 @@ class NaiveLearner:
                 drawn.append(self.guess(observation))
         return drawn
 
+    def count(self, s: State, action: int, s_next: State) -> None:
+        """Count a transition; the more frequent successors stand first, and newcomers behind their equals."""
+        row = list(self.counts[s, action].items())
+        n = 1 + dict(row).get(s_next, 0)
+        others = [(state, m) for state, m in row if state != s_next]
+        ahead = [(state, m) for state, m in others if m >= n]
+        self.counts[s, action] = dict([*ahead, (s_next, n), *others[len(ahead) :]])
+
     def error(self, path: State, action: int, reward: float, terminated: bool, following: State) -> float:
         bootstrap = 0.0 if terminated else self.gamma * max(self.Q[following, a] for a in self.actions)
         return reward + bootstrap - self.Q[path, action]
@@ -210,10 +218,8 @@ class NaiveLearner:
         if self.method == "mi-synthetic":
             # In units of 1/K, so that everything stays a whole number.
             for s, s_next in pairs:
-                row = self.counts[s, action]
-                row[s_next] = row.get(s_next, 0) + 1
+                self.count(s, action, s_next)
         elif self.method == "mi-conservative" and complete:
-            row = self.counts[self.previous, action]
-            row[observation] = row.get(observation, 0) + 1
+            self.count(self.previous, action, observation)
         self.paths = following
         self.previous = observation

@@ -18,8 +18,8 @@ class CountTable(NamedTuple):
     """The counts as kernels see them.
 
     ``head[s*A + a]`` is one more than the number of the row of ``(s, a)``, 0 if it was never seen. The successors of
-    row `i`, in the order in which they were first seen, are the entries ``start[i] : start[i] + length[i]`` of `code`
-    and `n`; ``room[i]`` entries are reserved. ``used`` holds the rows in use, the entries in use and the longest row.
+    row `i`, most frequent first, are the entries ``start[i] : start[i] + length[i]`` of `code` and `n`; ``room[i]``
+    entries are reserved. ``used`` holds the rows in use, the entries in use and the longest row.
     Counts are whole *units* (one unit is 1/K for the paper's synthetic model), so that sums are exact in any order.
     """
 
@@ -45,7 +45,7 @@ def has_room(K: int, counts: CountTable) -> bool:
 def add(key: int, code: int, units: int, slot: int, counts: CountTable) -> None:
     """Count `units` transitions from row `key` (``s*A + a``) to the state with this code.
 
-    `slot` is where in the row it probably stands, -1 if unknown.
+    `slot` is the place in the row where the code was last seen: usually it is still there.
     """
     i = counts.head[key] - 1
     if i < 0:
@@ -56,29 +56,44 @@ def add(key: int, code: int, units: int, slot: int, counts: CountTable) -> None:
         counts.length[i] = 0
         counts.room[i] = _FIRST_ROOM
         counts.used[1] += _FIRST_ROOM
-    first = counts.start[i]
-    length = counts.length[i]
-    if 0 <= slot < length and counts.code[first + slot] == code:
-        counts.n[first + slot] += units
-        return
-    for entry in range(first, first + length):
-        if counts.code[entry] == code:
-            counts.n[entry] += units
-            return
-    if length == counts.room[i]:
-        # A full row moves to the end with twice the room; what it leaves behind is at most as much as it takes.
-        moved = counts.used[1]
-        for e in range(length):
-            counts.code[moved + e] = counts.code[first + e]
-            counts.n[moved + e] = counts.n[first + e]
-        counts.start[i] = moved
-        counts.room[i] = 2 * length
-        counts.used[1] += 2 * length
-        first = moved
-    counts.code[first + length] = code
-    counts.n[first + length] = units
-    counts.length[i] = length + 1
-    counts.used[2] = max(counts.used[2], length + 1)
+    first, length = counts.start[i], counts.length[i]
+    known = counts.code[first : first + length]
+    place = slot
+    if place >= length or known[place] != code:
+        place = 0
+        while place < length and known[place] != code:
+            place += 1
+    if place == length:
+        if length == counts.room[i]:
+            move_to_end(i, counts)
+        first = counts.start[i]
+        counts.n[first + length] = 0
+        counts.length[i] = length + 1
+        counts.used[2] = max(counts.used[2], length + 1)
+    put_in_order(first, place, code, units, counts)
+
+
+@kernel
+def move_to_end(i: int, counts: CountTable) -> None:
+    """Give a full row twice the room, at the end; what it leaves behind is at most as much as it takes."""
+    first, length, end = counts.start[i], counts.length[i], counts.used[1]
+    for place in range(length):
+        counts.code[end + place] = counts.code[first + place]
+        counts.n[end + place] = counts.n[first + place]
+    counts.start[i] = end
+    counts.room[i] = 2 * length
+    counts.used[1] += 2 * length
+
+
+@kernel
+def put_in_order(first: int, place: int, code: int, units: int, counts: CountTable) -> None:
+    """Add to the successor at `place`, then let it pass those with fewer units: draws find the frequent ones early."""
+    codes, n = counts.code[first : first + place + 1], counts.n[first : first + place + 1]
+    total = n[place] + units
+    while place > 0 and n[place - 1] < total:
+        codes[place], n[place] = codes[place - 1], n[place - 1]
+        place -= 1
+    codes[place], n[place] = code, total
 
 
 class Counts:
@@ -114,7 +129,7 @@ class Counts:
     def add(self, state: int, action: int, successor: int, units: int = 1) -> None:
         """Count one transition (`units` times the unit)."""
         self.need(1)
-        add(state * self.n_actions + action, _code(successor, self.space), units, -1, self.table)
+        add(state * self.n_actions + action, _code(successor, self.space), units, 0, self.table)
 
     def __len__(self) -> int:
         return int(self.table.length[: self.table.used[0]].sum())

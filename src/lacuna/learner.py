@@ -49,9 +49,7 @@ class Memory(NamedTuple):
 
 
 @kernel
-def begin(
-    observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: Memory, uniforms: Uniforms
-) -> None:
+def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: Memory, uniforms: Uniforms) -> None:
     """Start an episode: forget the pathways and what was carried forward, guess the hidden part uniformly."""
     copy_into(memory.previous, observation)
     complete = is_complete(observation)
@@ -92,12 +90,11 @@ def impute(
         if complete:
             S_next[:] = unpack(seen, layout)
             C_next[:] = seen
-            memory.slots[:] = -1
+            memory.slots[:] = 0
             return
         seen_bits = 0
         for j in range(observation.shape[0]):
-            if observation[j] >= 0:
-                seen_bits |= layout.masks[j]
+            seen_bits |= layout.masks[j] if observation[j] >= 0 else 0
         draw_successors(
             memory.S, action, observation, seen_bits, seen, memory.Q.shape[1], layout, counts, uniforms,
             C_next, memory.slots, memory.masses,
@@ -147,12 +144,12 @@ def learn(
     A = Q.shape[1]
     if rules.teach == _EVERY_PATHWAY:
         if both_complete:
-            add(S[0] * A + action, C_next[0], rules.K, -1, counts)
+            add(S[0] * A + action, C_next[0], rules.K, 0, counts)
         else:
             for k in range(rules.K):
                 add(S[k] * A + action, C_next[k], 1, memory.slots[k], counts)
     elif rules.teach == _COMPLETE_PAIRS and both_complete:
-        add(S[0] * A + action, C_next[0], 1, -1, counts)
+        add(S[0] * A + action, C_next[0], 1, 0, counts)
 
     copy_into(S, S_next)
     copy_into(C, C_next)

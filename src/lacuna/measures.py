@@ -27,15 +27,15 @@ class Tally(NamedTuple):
     """The counts of a run.
 
     `sums` as named in `SUMS`; how often each action was taken; how many steps hid 0, 1, …, d components; guesses of
-    hidden components and of incomplete states, made and right, summed over pathways; and for each number of pathways
-    that share one guessed state, how many such groups there were and how many were right.
+    hidden components and of incomplete states, made and right, summed over pathways; and, by how many pathways guess
+    the same state (itself included), how many pathways there were and how many of them were right.
     """
 
     sums: NDArray[np.float64]
     actions: NDArray[np.int64]
     hidden: NDArray[np.int64]
     guesses: NDArray[np.int64]
-    groups: NDArray[np.int64]
+    agreement: NDArray[np.int64]
 
 
 def blank_tally(n_actions: int, d: int, K: int) -> Tally:
@@ -55,30 +55,24 @@ def score_guesses(
 ) -> None:
     """Compare the pathways' guesses with the true code, where something was hidden."""
     K = C.shape[0]
+    for j in range(observation.shape[0]):
+        if observation[j] < 0:
+            right = 0
+            for k in range(K):
+                right += 1 if (C[k] ^ truth) & layout.masks[j] == 0 else 0
+            tally.guesses[_COMPONENTS] += K
+            tally.guesses[_COMPONENTS_RIGHT] += right
+    right = 0
     for k in range(K):
-        wrong = C[k] ^ truth
-        for j in range(observation.shape[0]):
-            if observation[j] < 0:
-                tally.guesses[_COMPONENTS] += 1
-                if wrong & layout.masks[j] == 0:
-                    tally.guesses[_COMPONENTS_RIGHT] += 1
-        tally.guesses[_STATES] += 1
-        if wrong == 0:
-            tally.guesses[_STATES_RIGHT] += 1
-        # A group is counted at its first member.
-        first = True
-        for i in range(k):
-            if C[i] == C[k]:
-                first = False
-                break
-        if first:
-            share = 1
-            for i in range(k + 1, K):
-                if C[i] == C[k]:
-                    share += 1
-            tally.groups[share, 0] += 1
-            if wrong == 0:
-                tally.groups[share, 1] += 1
+        agree = 0
+        for i in range(K):
+            agree += 1 if C[i] == C[k] else 0
+        tally.agreement[agree, 0] += 1
+        if C[k] == truth:
+            tally.agreement[agree, 1] += 1
+            right += 1
+    tally.guesses[_STATES] += K
+    tally.guesses[_STATES_RIGHT] += right
 
 
 @kernel
@@ -154,23 +148,20 @@ def figures(tally: Tally, rules: Rules, action_names: tuple[str, ...]) -> dict[s
     return result | {
         "guessed_right": _ratio(right, components),
         "weight_on_truth": _ratio(states_right, states),
-        "calibration_error": calibration_error(tally.groups),
+        "calibration_error": calibration_error(tally.agreement),
     }
 
 
-def calibration_error(groups: NDArray[np.int64]) -> float | None:
-    """Mean distance between the share of pathways that agree on a state and how often such a state is right.
+def calibration_error(agreement: NDArray[np.int64]) -> float | None:
+    """Mean distance, over pathways, between the share that agrees with one and how often such a one is right.
 
-    Weighted by pathways: 0 if, of the states that a share x of the pathways agree on, a share x is true.
+    It is 0 if, of the states that a share x of the pathways agree on, a share x is true.
     """
-    K = groups.shape[0] - 1
-    sizes = np.arange(K + 1)
-    pathways = groups[:, 0] * sizes
-    seen = groups[:, 0] > 0
-    if not seen.any():
+    made, right = agreement.T
+    if made.sum() == 0:
         return None
-    gaps = np.abs(groups[seen, 1] / groups[seen, 0] - sizes[seen] / K)
-    return float((gaps * pathways[seen]).sum() / pathways.sum())
+    share = np.arange(made.shape[0]) / (made.shape[0] - 1)
+    return float(np.abs(right - share * made).sum() / made.sum())
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:

@@ -13,10 +13,14 @@ SEQUENTIAL, SIMULTANEOUS, EXACT_RATE = range(3)
 @kernel
 def best_value(Q: NDArray[np.float64], s: int) -> float:
     """Give max over a of Q(s, a)."""
-    best = Q[s, 0]
-    for a in range(1, Q.shape[1]):
+    A = Q.shape[1]
+    half = A // 2
+    # Two running maxima, one for each half of the actions: neither waits for the other.
+    best, other = Q[s, 0], Q[s, half]
+    for a in range(1, half):
         best = max(best, Q[s, a])
-    return float(best)
+        other = max(other, Q[s, half + a])
+    return float(max(best, other, Q[s, A - 1]))
 
 
 @kernel

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna import savefile
-from lacuna.agent import Agent
+from lacuna.agent import MAX_COUNT, Agent
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, has_room
 from lacuna.imputation.carry import code_of
@@ -32,7 +32,7 @@ DRIVERS = ("compiled", "stepwise")
 _FRESH, _STATE, _MODE, _EPISODE_STEPS = range(4)
 
 # Numbers prepared per stream between two visits of the compiled loop: some thousand steps, yet small enough for cache.
-_AHEAD_STEPS, _AHEAD_MOST = 2048, 1 << 15
+_AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
 
 
 def play(env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None) -> float:
@@ -117,7 +117,9 @@ def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
     else:
         hide(world.shows[state], state, action, place[_MODE : _MODE + 1], scene.how, uniforms, scene.mask)
     for j in range(scene.mask.shape[0]):
-        scene.observation[j] = -1 if scene.mask[j] else world.shown[state, j]
+        # The value, or -1 where hidden; as a sum, because a branch on chance is slow.
+        value = world.shown[state, j]
+        scene.observation[j] = value - int(scene.mask[j]) * (value + 1)
 
 
 @kernel
@@ -226,9 +228,7 @@ class Run:
         """How many steps were run."""
         return self.agent.steps
 
-    def advance(
-        self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None
-    ) -> None:
+    def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
         if steps < 0:
             raise ValueError(f"steps is {steps}; it must be 0 or larger")
@@ -296,9 +296,9 @@ class Run:
         agent, rules = self.agent, self.agent.rules
         needs = [2, 2 * self.mechanism.n_draws, 2 * draws_per_step(rules), 2]
         streams = (self.world, self.missingness, agent.imputation, agent.exploration)
+        ahead = min(steps + 1, _AHEAD_STEPS)
         numbers = [
-            stream.need(need, max(need, min(need * min(steps + 1, _AHEAD_STEPS), _AHEAD_MOST)))
-            for stream, need in zip(streams, needs, strict=True)
+            stream.need(need, min(need * ahead, _AHEAD_MOST)) for stream, need in zip(streams, needs, strict=True)
         ]
         agent.counts.need(rules.K)
         d = self.mdp.space.d
@@ -335,7 +335,7 @@ class Run:
             "seconds": self.seconds,
         }
         mine = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
-        mine |= {"place": self.place, "curve": np.array(self.curve).reshape(len(self.curve), -1)}
+        mine |= {"place": self.place, "curve": np.array(self.curve).reshape(len(self.curve), self.snapshot().size)}
         savefile.write(path, "run", header, arrays | mine)
 
     @classmethod
@@ -346,14 +346,23 @@ class Run:
             if header["problem"] != fingerprint(mdp, mechanism):
                 raise ValueError(f"it was saved with another world or mechanism than {mdp.name}, {mechanism.name}")
             agent = Agent.from_parts(header["agent"], arrays)
+            if (agent.space.sizes, agent.n_actions) != (mdp.space.sizes, mdp.n_actions):
+                raise ValueError(f"its agent knows {agent.space.sizes} and {agent.n_actions} actions")
+            if not isinstance(header["first_observed"], bool):
+                raise ValueError(f"first_observed is {header['first_observed']!r}; it must be true or false")
             run = cls(mdp, mechanism, agent.settings, seed=agent.seed, first_observed=header["first_observed"])
             run.agent = agent
-            run.world = Stream(agent.seed, "world", header["positions"]["world"])
-            run.missingness = Stream(agent.seed, "missingness", header["positions"]["missingness"])
-            run.place = arrays["place"].copy()
-            run.tally = Tally(*(arrays[f"tally_{name}"].copy() for name in Tally._fields))
-            run.curve = list(arrays["curve"])
-            run.seconds = header["seconds"]
+            for name in ("world", "missingness"):
+                position = savefile.whole(f"the position of {name}", header["positions"][name], 0)
+                setattr(run, name, Stream(agent.seed, name, position))
+            last = np.array([1, mdp.n_states, mechanism.rates.shape[0], mdp.max_steps or MAX_COUNT]) - [0, 1, 1, 1]
+            run.place[:] = savefile.take(arrays, "place", "int64", run.place.shape, 0, last)
+            if bool(run.place[_FRESH]) == agent.ready:
+                raise ValueError("its agent and its world disagree on whether an episode has begun")
+            for name, blank in run.tally._asdict().items():
+                blank[...] = savefile.take(arrays, f"tally_{name}", str(blank.dtype), blank.shape)
+            run.curve = list(savefile.take(arrays, "curve", "float64", (None, run.snapshot().size)))
+            run.seconds = float(header["seconds"])
         except (KeyError, TypeError, ValueError) as error:
             raise savefile.SaveFileError(f"{path} cannot be resumed: {error}") from error
         return run

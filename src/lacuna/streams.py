@@ -34,6 +34,14 @@ def draw(uniforms: Uniforms) -> float:
     return u
 
 
+@kernel
+def draw_many(uniforms: Uniforms, n: int) -> int:
+    """Take the next `n` numbers at once; gives where in the block the first one stands."""
+    first: int = uniforms.cursor[0]
+    uniforms.cursor[0] += n
+    return first
+
+
 class Stream:
     """A named stream of uniform numbers, a function of its seed and of how many were used.
 

@@ -32,8 +32,7 @@ def code_of(values: NDArray[np.int64], layout: Layout) -> int:
     """Code of the seen components; hidden ones leave their bits empty."""
     code = 0
     for j in range(values.shape[0]):
-        if values[j] >= 0:
-            code |= values[j] << layout.shifts[j]
+        code |= max(values[j], 0) << layout.shifts[j]
     return code
 
 
@@ -74,5 +73,4 @@ def hold_last_complete(observation: NDArray[np.int64], held: NDArray[np.int64]) 
 def hold_last_values(observation: NDArray[np.int64], held: NDArray[np.int64]) -> None:
     """Replace every component that was seen (the paper's V2)."""
     for j in range(observation.shape[0]):
-        if observation[j] >= 0:
-            held[j] = observation[j]
+        held[j] = observation[j] if observation[j] >= 0 else held[j]

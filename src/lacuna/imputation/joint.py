@@ -9,33 +9,28 @@ from lacuna.compiled import kernel
 from lacuna.counts import CountTable
 from lacuna.imputation.carry import guess_uniformly
 from lacuna.space import Layout
-from lacuna.streams import Uniforms, draw
+from lacuna.streams import Uniforms, draw_many
 
 
 @kernel
-def agreeing_mass(key: int, seen_bits: int, seen: int, counts: CountTable) -> int:
-    """Units counted from row `key` to successors that agree with the seen bits."""
-    i = counts.head[key] - 1
-    if i < 0:
-        return 0
+def agreeing_mass(code: NDArray[np.int64], n: NDArray[np.int64], seen_bits: int, seen: int) -> int:
+    """Units of a row of counts that lie on successors agreeing with the seen bits."""
     total = 0
-    for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
-        if counts.code[entry] & seen_bits == seen:
-            total += counts.n[entry]
+    for place in range(code.shape[0]):
+        total += n[place] if code[place] & seen_bits == seen else 0
     return total
 
 
 @kernel
-def pick_agreeing(key: int, seen_bits: int, seen: int, rank: int, counts: CountTable) -> int:
+def pick_agreeing(code: NDArray[np.int64], n: NDArray[np.int64], seen_bits: int, seen: int, rank: int) -> int:
     """Place in its row of the successor that holds unit number `rank` of the agreeing ones."""
-    first = counts.start[counts.head[key] - 1]
-    entry = first
-    while True:
-        if counts.code[entry] & seen_bits == seen:
-            rank -= counts.n[entry]
-            if rank < 0:
-                return int(entry - first)
-        entry += 1
+    place = 0
+    for place in range(code.shape[0]):
+        # Without a branch on agreement, which no processor can foresee; only the last step surprises it.
+        rank -= n[place] if code[place] & seen_bits == seen else 0
+        if rank < 0:
+            break
+    return place
 
 
 @kernel
@@ -46,19 +41,25 @@ def draw_successors(
 ) -> None:  # fmt: skip
     """For each pathway a next state: in proportion to the agreeing counts, or uniform if they are all zero.
 
-    Codes go to `C_next`, places in the row to `slots` (-1 for a uniform guess); `masses` is scratch.
+    Codes go to `C_next`, their places in the row to `slots`; `masses` is scratch.
     """
+    at = draw_many(uniforms, S.shape[0])
+    numbers = uniforms.block[at : at + S.shape[0]]
     for k in range(S.shape[0]):
-        key = S[k] * A + action
-        # Pathways often share a state: then they share the mass as well.
-        twin = 0
-        while S[twin] != S[k]:
-            twin += 1
-        masses[k] = masses[twin] if twin < k else agreeing_mass(key, seen_bits, seen, counts)
-        u = draw(uniforms)
+        i = counts.head[S[k] * A + action] - 1
+        masses[k] = 0
+        if i >= 0:
+            # Slices are counted from 0: the compiler then knows that no index is negative, and looks at many at once.
+            first, last = counts.start[i], counts.start[i] + counts.length[i]
+            code, n = counts.code[first:last], counts.n[first:last]
+            # Pathways often share a state: then they share the mass as well.
+            twin = 0
+            while S[twin] != S[k]:
+                twin += 1
+            masses[k] = masses[twin] if twin < k else agreeing_mass(code, n, seen_bits, seen)
+            if masses[k] > 0:
+                slots[k] = pick_agreeing(code, n, seen_bits, seen, int(numbers[k] * masses[k]))
+                C_next[k] = code[slots[k]]
         if masses[k] == 0:
-            slots[k] = -1
-            C_next[k] = guess_uniformly(observation, layout, u)
-        else:
-            slots[k] = pick_agreeing(key, seen_bits, seen, int(u * masses[k]), counts)
-            C_next[k] = counts.code[counts.start[counts.head[key] - 1] + slots[k]]
+            slots[k] = 0
+            C_next[k] = guess_uniformly(observation, layout, numbers[k])
