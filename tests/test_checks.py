@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna import checks
-from lacuna.checks import CheckFailedError, check_mechanism, check_world
+from lacuna.checks import CheckFailedError, check_mechanism, check_world, worlds
 from lacuna.mdp import TabularMDP
 from lacuna.missingness import Mechanism, MissingObservation, bursts, mcar
 from lacuna.space import Space
@@ -119,7 +118,7 @@ class Moody(TabularEnv):
     (Moody, "Gymnasium's checker refuses world|went two ways from seed 0"),
 ])  # fmt: skip
 def test_an_environment_that_misbehaves_is_found(env: Any, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "TabularEnv", env)
+    monkeypatch.setattr(worlds, "TabularEnv", env)
     with pytest.raises(CheckFailedError, match=sentence):
         check_world(coin())
 

@@ -188,7 +188,8 @@ def test_curves_are_the_sums_at_their_times(driver: str) -> None:
     trace = again.record(2000)
     assert len(run.curve) == len(times)
     for t, noted in zip(times, run.curve, strict=True):
-        part = trace._make(column[:t] for column in trace)
+        columns: list[Any] = [column[:t] for column in trace]
+        part = Trace(*columns)
         completed, _, open_steps = episodes_of(mdp, part)
         done = [step for steps in completed for step in steps]
         water = mdp.bad[part.arrival]
