@@ -190,6 +190,11 @@ def test_equal_averages_are_ties_whatever_the_order_of_the_pathways() -> None:
     assert agent.probabilities().tolist() == [0.5, 0.5]
 
 
+def test_a_thousand_votes_do_not_overflow() -> None:
+    agent = standing_in([0] * 1000 + [1] * 998, TABLES["different winners"], vote="softmax")
+    assert agent.probabilities() == pytest.approx([1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2)), 0, 0], abs=1e-15)
+
+
 def test_asking_changes_nothing() -> None:
     for method, vote in product(METHODS, VOTES):
         if vote != "sampled" and not METHODS[method].multiple:
