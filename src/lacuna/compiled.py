@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 from collections.abc import Callable
 from functools import cache
 from os import environ
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from numba import config, njit
 
@@ -42,6 +43,28 @@ def kernel(function: F) -> F:
         config.CACHE_DIR = cache_folder()
     try:
         # "numpy" semantics: no kernel divides by zero, so the check for it would only cost time.
-        return njit(nogil=True, cache=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+        compiled = njit(nogil=True, cache=True, error_model="numpy", forceinline=True, _nrt=False)(function)
     finally:
         config.CACHE_DIR = before
+    if not config.DISABLE_JIT:
+        _save_one_at_a_time(compiled)
+    return compiled
+
+
+def _save_one_at_a_time(compiled: Any) -> None:
+    """Let only one process at a time add to the cache of a kernel.
+
+    Numba reads the index, adds an entry and writes it back: two processes that start cold together could give two
+    compiled versions the same file, and one would later run the other's code.
+    """
+    file = compiled._cache._cache_file
+    save = file.save
+
+    def save_alone(key: object, data: object) -> None:
+        folder = Path(compiled._cache.cache_path)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            save(key, data)
+
+    file.save = save_alone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,89 +11,96 @@ from numpy.typing import NDArray
 from lacuna.compiled import kernel
 from lacuna.space import Layout, Space, unpack
 
+Whole = TypeVar("Whole", np.int64, np.uint64)
+
 _FIRST_ROWS, _FIRST_ENTRIES, _FIRST_ROOM = 64, 1024, 4
+_ONE = np.uint64(1)
 
 
 class CountTable(NamedTuple):
     """The counts as kernels see them.
 
-    ``head[s*A + a]`` is one more than the number of the row of ``(s, a)``, 0 if it was never seen. The successors of
-    row `i`, most frequent first, are the entries ``start[i] : start[i] + length[i]`` of `code` and `n`; ``room[i]``
-    entries are reserved. ``used`` holds the rows in use, the entries in use and the longest row.
-    Counts are whole *units* (one unit is 1/K for the paper's synthetic model), so that sums are exact in any order.
+    ``head[s*A + a]`` is the number of the row of ``(s, a)``, 0 if it was never seen. The successors of row `i`, most
+    frequent first, are the entries ``start[i] : start[i] + length[i]`` of `code` and `n`; ``room[i]`` entries are
+    reserved. ``used`` holds the rows in use, the entries in use and the longest row. Counts are whole *units* (one unit
+    is 1/K for the paper's synthetic model), so that sums are exact in any order. Places are unsigned: the compiler then
+    knows that none counts from the end, and can look at several entries at once.
     """
 
-    head: NDArray[np.int32]
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-    room: NDArray[np.int64]
+    head: NDArray[np.uint32]
+    start: NDArray[np.uint64]
+    length: NDArray[np.uint64]
+    room: NDArray[np.uint64]
     code: NDArray[np.int64]
     n: NDArray[np.int64]
-    used: NDArray[np.int64]
+    used: NDArray[np.uint64]
 
 
 @kernel
 def has_room(K: int, counts: CountTable) -> bool:
     """Whether `K` more transitions fit into the memory reserved."""
     rows, entries, longest = counts.used
-    if rows + K > counts.start.shape[0]:
+    many = np.uint64(K)
+    if rows + many + _ONE > counts.start.shape[0]:
         return False
-    return bool(entries + K * (2 * (longest + K) + _FIRST_ROOM) <= counts.code.shape[0])
+    growth = many * (np.uint64(2) * (longest + many) + np.uint64(_FIRST_ROOM))
+    return bool(entries + growth <= counts.code.shape[0])
 
 
 @kernel
-def add(key: int, code: int, units: int, slot: int, counts: CountTable) -> None:
+def add(key: int, code: int, units: int, entry: np.uint64, counts: CountTable) -> None:
     """Count `units` transitions from row `key` (``s*A + a``) to the state with this code.
 
-    `slot` is the place in the row where the code was last seen: usually it is still there.
+    `entry` is where the code was last seen: usually it is still there.
     """
-    i = counts.head[key] - 1
-    if i < 0:
-        i = counts.used[0]
-        counts.used[0] += 1
-        counts.head[key] = i + 1
-        counts.start[i] = counts.used[1]
-        counts.length[i] = 0
-        counts.room[i] = _FIRST_ROOM
-        counts.used[1] += _FIRST_ROOM
-    first, length = counts.start[i], counts.length[i]
-    known = counts.code[first : first + length]
-    place = slot
-    if place >= length or known[place] != code:
-        place = 0
-        while place < length and known[place] != code:
-            place += 1
-    if place == length:
-        if length == counts.room[i]:
+    i = counts.head[key]
+    if i == 0:
+        i = start_row(key, counts)
+    first, end = counts.start[i], counts.start[i] + counts.length[i]
+    if entry < first or entry >= end or counts.code[entry] != code:
+        entry = end
+        for e in range(first, end):
+            if counts.code[e] == code:
+                entry = np.uint64(e)
+                break
+    if entry == end:
+        if counts.length[i] == counts.room[i]:
             move_to_end(i, counts)
-        first = counts.start[i]
-        counts.n[first + length] = 0
-        counts.length[i] = length + 1
-        counts.used[2] = max(counts.used[2], length + 1)
-    put_in_order(first, place, code, units, counts)
+        first, entry = counts.start[i], counts.start[i] + counts.length[i]
+        counts.n[entry] = 0
+        counts.length[i] += _ONE
+        counts.used[2] = max(counts.used[2], counts.length[i])
+    # Let it pass those with fewer units: draws then find the frequent ones early.
+    total = counts.n[entry] + units
+    while entry > first and counts.n[entry - _ONE] < total:
+        counts.code[entry], counts.n[entry] = counts.code[entry - _ONE], counts.n[entry - _ONE]
+        entry -= _ONE
+    counts.code[entry], counts.n[entry] = code, total
 
 
 @kernel
-def move_to_end(i: int, counts: CountTable) -> None:
+def start_row(key: int, counts: CountTable) -> np.uint32:
+    """Open an empty row."""
+    counts.used[0] += _ONE
+    i = np.uint32(counts.used[0])
+    counts.head[key] = i
+    counts.start[i] = counts.used[1]
+    counts.length[i] = 0
+    counts.room[i] = _FIRST_ROOM
+    counts.used[1] += np.uint64(_FIRST_ROOM)
+    return i
+
+
+@kernel
+def move_to_end(i: np.uint32, counts: CountTable) -> None:
     """Give a full row twice the room, at the end; what it leaves behind is at most as much as it takes."""
-    first, length, end = counts.start[i], counts.length[i], counts.used[1]
-    for place in range(length):
-        counts.code[end + place] = counts.code[first + place]
-        counts.n[end + place] = counts.n[first + place]
-    counts.start[i] = end
-    counts.room[i] = 2 * length
-    counts.used[1] += 2 * length
-
-
-@kernel
-def put_in_order(first: int, place: int, code: int, units: int, counts: CountTable) -> None:
-    """Add to the successor at `place`, then let it pass those with fewer units: draws find the frequent ones early."""
-    codes, n = counts.code[first : first + place + 1], counts.n[first : first + place + 1]
-    total = n[place] + units
-    while place > 0 and n[place - 1] < total:
-        codes[place], n[place] = codes[place - 1], n[place - 1]
-        place -= 1
-    codes[place], n[place] = code, total
+    shift = counts.used[1] - counts.start[i]
+    for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
+        counts.code[np.uint64(entry) + shift] = counts.code[entry]
+        counts.n[np.uint64(entry) + shift] = counts.n[entry]
+    counts.start[i] += shift
+    counts.room[i] += counts.room[i]
+    counts.used[1] += counts.room[i]
 
 
 class Counts:
@@ -113,32 +120,32 @@ class Counts:
         self.n_actions = n_actions
         self.unit = unit
         # Zeros from the operating system take no memory until touched, so `head` costs what was visited.
-        head = np.zeros(space.n_states * n_actions, dtype=np.int32)
-        start, length, room = (np.zeros(_FIRST_ROWS, dtype=np.int64) for _ in range(3))
+        head = np.zeros(space.n_states * n_actions, dtype=np.uint32)
+        start, length, room = (np.zeros(_FIRST_ROWS, dtype=np.uint64) for _ in range(3))
         code, n = (np.zeros(_FIRST_ENTRIES, dtype=np.int64) for _ in range(2))
-        self.table = CountTable(head, start, length, room, code, n, np.zeros(3, dtype=np.int64))
+        self.table = CountTable(head, start, length, room, code, n, np.zeros(3, dtype=np.uint64))
 
     def need(self, K: int) -> None:
         """Make sure that `K` more transitions fit."""
         while not has_room(K, self.table):
             t = self.table
-            old = (t.start, t.length, t.room, t.code, t.n)
-            start, length, room, code, n = (_padded(array, 2 * array.shape[0]) for array in old)
+            start, length, room = (_padded(array, 2 * array.shape[0]) for array in (t.start, t.length, t.room))
+            code, n = (_padded(array, 2 * array.shape[0]) for array in (t.code, t.n))
             self.table = CountTable(t.head, start, length, room, code, n, t.used)
 
     def add(self, state: int, action: int, successor: int, units: int = 1) -> None:
         """Count one transition (`units` times the unit)."""
         self.need(1)
-        add(state * self.n_actions + action, _code(successor, self.space), units, 0, self.table)
+        add(state * self.n_actions + action, _code(successor, self.space), units, np.uint64(0), self.table)
 
     def __len__(self) -> int:
-        return int(self.table.length[: self.table.used[0]].sum())
+        return int(self.table.length.sum())
 
     def __iter__(self) -> Iterator[tuple[tuple[int, int, int], float]]:
         """All ``((state, action, successor), count)`` seen, rows in the order of state and action."""
         t, layout = self.table, self.space.layout
         for key in np.flatnonzero(t.head):
-            i = t.head[key] - 1
+            i = t.head[key]
             s, a = divmod(int(key), self.n_actions)
             for entry in range(t.start[i], t.start[i] + t.length[i]):
                 yield (s, a, int(unpack(t.code[entry], layout))), float(t.n[entry]) * self.unit
@@ -153,34 +160,35 @@ class Counts:
         """The rows as flat arrays, for a file: keys, lengths, codes and units."""
         t = self.table
         keys = np.flatnonzero(t.head)
-        rows = t.head[keys] - 1
+        rows = t.head[keys]
         entries = [np.arange(t.start[i], t.start[i] + t.length[i]) for i in rows]
         flat = np.concatenate(entries) if entries else np.zeros(0, dtype=np.int64)
-        return {"keys": keys, "lengths": t.length[rows], "codes": t.code[flat], "units": t.n[flat]}
+        lengths = t.length[rows].astype(np.int64)
+        return {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}
 
     def from_arrays(self, arrays: dict[str, NDArray[np.int64]]) -> None:
         """Fill empty counts from what `to_arrays` gave; the order of successors, on which draws depend, is kept."""
         keys, lengths, codes, units = (arrays[name] for name in ("keys", "lengths", "codes", "units"))
         if codes.shape != units.shape or keys.shape != lengths.shape or lengths.sum() != codes.shape[0]:
             raise ValueError("the rows of the counts do not fit together")
-        if keys.size and not (keys.min() >= 0 and keys.max() < self.table.head.shape[0]):
-            raise ValueError("the counts name a state or action outside the space")
+        if keys.size and not (keys.min() >= 0 and keys.max() < self.table.head.shape[0] and (np.diff(keys) > 0).all()):
+            raise ValueError("the counts name a state or action outside the space, or one twice")
         if codes.size and not _codes_valid(codes, self.space.layout):
             raise ValueError("the counts name a successor outside the space")
         if (lengths < 1).any() or (units < 1).any():
             raise ValueError("the counts hold an empty row or a count below 1")
-        rows = max(_FIRST_ROWS, keys.shape[0])
+        rows = max(_FIRST_ROWS, keys.shape[0] + 1)
         entries = max(_FIRST_ENTRIES, codes.shape[0])
-        start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        length = _padded(np.append(0, lengths).astype(np.uint64), rows)
         self.table.head[keys] = np.arange(1, keys.shape[0] + 1)
         self.table = CountTable(
             self.table.head,
-            start=_padded(start[:-1], rows),
-            length=_padded(lengths, rows),
-            room=_padded(lengths, rows),
+            start=np.cumsum(length) - length,
+            length=length,
+            room=length.copy(),
             code=_padded(codes, entries),
             n=_padded(units, entries),
-            used=np.array([keys.shape[0], codes.shape[0], lengths.max(initial=0)], dtype=np.int64),
+            used=np.array([keys.shape[0], codes.shape[0], lengths.max(initial=0)], dtype=np.uint64),
         )
 
 
@@ -195,7 +203,7 @@ def _codes_valid(codes: NDArray[np.int64], layout: Layout) -> bool:
     return bool((codes >= 0).all() and (rebuilt == codes).all() and (values < layout.sizes).all())
 
 
-def _padded(array: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    padded = np.zeros(length, dtype=np.int64)
+def _padded(array: NDArray[Whole], length: int) -> NDArray[Whole]:
+    padded = np.zeros(length, dtype=array.dtype)
     padded[: array.shape[0]] = array
     return padded

@@ -26,6 +26,7 @@ from lacuna.streams import Uniforms, draw
 from lacuna.voting import NO_STATE, choose_action
 
 _NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = range(5)
+_ANYWHERE = np.uint64(0)
 _NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS = range(3)
 
 
@@ -42,7 +43,7 @@ class Memory(NamedTuple):
     held: NDArray[np.int64]
     S_next: NDArray[np.int64]
     C_next: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    entries: NDArray[np.uint64]
     masses: NDArray[np.int64]
     errors: NDArray[np.float64]
     p: NDArray[np.float64]
@@ -90,14 +91,14 @@ def impute(
         if complete:
             S_next[:] = unpack(seen, layout)
             C_next[:] = seen
-            memory.slots[:] = 0
+            memory.entries[:] = _ANYWHERE
             return
         seen_bits = 0
         for j in range(observation.shape[0]):
             seen_bits |= layout.masks[j] if observation[j] >= 0 else 0
         draw_successors(
             memory.S, action, observation, seen_bits, seen, memory.Q.shape[1], layout, counts, uniforms,
-            C_next, memory.slots, memory.masses,
+            C_next, memory.entries, memory.masses,
         )  # fmt: skip
         for k in range(rules.K):
             S_next[k] = unpack(C_next[k], layout)
@@ -144,12 +145,12 @@ def learn(
     A = Q.shape[1]
     if rules.teach == _EVERY_PATHWAY:
         if both_complete:
-            add(S[0] * A + action, C_next[0], rules.K, 0, counts)
+            add(S[0] * A + action, C_next[0], rules.K, _ANYWHERE, counts)
         else:
             for k in range(rules.K):
-                add(S[k] * A + action, C_next[k], 1, memory.slots[k], counts)
+                add(S[k] * A + action, C_next[k], 1, memory.entries[k], counts)
     elif rules.teach == _COMPLETE_PAIRS and both_complete:
-        add(S[0] * A + action, C_next[0], 1, 0, counts)
+        add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
 
     copy_into(S, S_next)
     copy_into(C, C_next)

@@ -64,15 +64,21 @@ def score_guesses(
             tally.guesses[_COMPONENTS_RIGHT] += right
     right = 0
     for k in range(K):
+        right += 1 if C[k] == truth else 0
+    tally.guesses[_STATES] += K
+    tally.guesses[_STATES_RIGHT] += right
+    tally.agreement[right, 1] += right
+    k = 0
+    while k < K:
+        # Neighbours with the same guess are counted together: often all of them have it.
         agree = 0
         for i in range(K):
             agree += 1 if C[i] == C[k] else 0
-        tally.agreement[agree, 0] += 1
-        if C[k] == truth:
-            tally.agreement[agree, 1] += 1
-            right += 1
-    tally.guesses[_STATES] += K
-    tally.guesses[_STATES_RIGHT] += right
+        run = 1
+        while k + run < K and C[k + run] == C[k]:
+            run += 1
+        tally.agreement[agree, 0] += run
+        k += run
 
 
 @kernel

@@ -38,7 +38,7 @@ _AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
 def play(env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None) -> float:
     """Let an agent act and learn in a Gymnasium environment; gives the total reward.
 
-    This is the whole loop: any environment whose observations are the agent's components will do.
+    This is the whole loop: any environment whose observations are the agent's components, counted from 0, will do.
     """
     total = 0.0
     observation, _ = env.reset(seed=seed)

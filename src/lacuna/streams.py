@@ -35,8 +35,8 @@ def draw(uniforms: Uniforms) -> float:
 
 
 @kernel
-def draw_many(uniforms: Uniforms, n: int) -> int:
-    """Take the next `n` numbers at once; gives where in the block the first one stands."""
+def draw_many(n: int, uniforms: Uniforms) -> int:
+    """Take the next `n` numbers at once; gives where in the block they begin."""
     first: int = uniforms.cursor[0]
     uniforms.cursor[0] += n
     return first
@@ -96,13 +96,14 @@ class Stream:
         """Make sure that at least `n` numbers are waiting, preparing up to `ahead` if not, and give them."""
         if self.ready < n:
             block, cursor = self.uniforms
-            used = int(cursor[0])
-            fresh = np.empty(max(n, ahead))
-            left = block.shape[0] - used
-            fresh[:left] = block[used:]
+            used, left = int(cursor[0]), self.ready
+            # A block is used again and again: fresh memory would cost as much as filling it.
+            fresh = block if block.shape[0] >= max(n, ahead) else np.empty(max(n, ahead))
+            fresh[:left] = block[used:].copy()
             self._generator.random(out=fresh[left:])
             self._start += used
-            self.uniforms = Uniforms(fresh, np.zeros(1, dtype=np.int64))
+            cursor[0] = 0
+            self.uniforms = Uniforms(fresh, cursor)
         return self.uniforms
 
     def next(self) -> float:

@@ -7,6 +7,4 @@ _F = TypeVar("_F", bound=Callable[..., object])
 
 __version__: str
 
-def njit(
-    *, nogil: bool, cache: bool, error_model: str, forceinline: bool, _nrt: bool
-) -> Callable[[_F], _F]: ...
+def njit(*, nogil: bool, cache: bool, error_model: str, forceinline: bool, _nrt: bool) -> Callable[[_F], _F]: ...

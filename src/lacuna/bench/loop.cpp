@@ -1,4 +1,4 @@
-// The yardstick of `lacuna bench`: the same run as lacuna's compiled loop, written by hand in plain C++.
+// The yardstick of `lacuna bench`: the same run as lacuna's compiled loop, written by hand in plain, careful C++.
 // MI (synthetic or conservative) or last-observed in a tabular world under MCAR, the paper's vote and update, with the
 // same measures. Reads the world from a file, prints nanoseconds per step and the mean reward of an episode.
 // Usage: loop WORLD METHOD K THETA STEPS SEED REPEATS   (METHOD: 0 last-observed, 1 synthetic, 2 conservative)
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
         Random world_u(std::atoll(argv[6])), mask_u(std::atoll(argv[6]) + 1), draw_u(std::atoll(argv[6]) + 2), act_u(std::atoll(argv[6]) + 3);
         std::vector<double> Q(n_states * A, 0.0);
         std::vector<std::vector<Entry>> rows(method ? n_states * A : 0);
-        std::vector<i64> S(K), C(K), Sn(K), Cn(K), slot(K), mass(K), obs(d), prev(d), held(d), acted(A, 0), hidden_steps(d + 1, 0), groups(2 * (K + 1), 0);
+        std::vector<i64> S(K), C(K), Sn(K), Cn(K), obs(d), prev(d), held(d), acted(A, 0), hidden_steps(d + 1, 0), groups(2 * (K + 1), 0);
         i64 guesses[4] = {0, 0, 0, 0};
         double sums[9] = {0};
         const double rate = alpha / K, full = K > 1 ? 1 - std::pow(1 - alpha / K, K) : alpha;
@@ -137,25 +137,23 @@ int main(int argc, char** argv) {
                 Cn[0] = code; Sn[0] = index_of(code);
             } else if (hidden == 0) {
                 const i64 s = index_of(seen);
-                for (int k = 0; k < K; ++k) { Cn[k] = seen; Sn[k] = s; slot[k] = -1; }
+                for (int k = 0; k < K; ++k) { Cn[k] = seen; Sn[k] = s; }
             } else {
                 for (int k = 0; k < K; ++k) {
                     const auto& row = rows[S[k] * A + action];
-                    int twin = 0;
-                    while (S[twin] != S[k]) ++twin;
-                    if (twin < k) mass[k] = mass[twin];
-                    else { i64 m = 0; for (const auto& entry : row) m += (entry.code & seen_bits) == seen ? entry.n : 0; mass[k] = m; }
+                    i64 m = 0;
+                    for (const auto& entry : row) m += (entry.code & seen_bits) == seen ? entry.n : 0;
                     const double v = draw_u();
-                    if (mass[k] == 0) {
+                    if (m == 0) {
                         i64 n = 1, code = seen;
                         for (i64 j = 0; j < d; ++j) if (obs[j] < 0) n *= w.sizes[j];
                         i64 rest = static_cast<i64>(v * n);
                         for (i64 j = 0; j < d; ++j) if (obs[j] < 0) { code |= (rest % w.sizes[j]) << shift[j]; rest /= w.sizes[j]; }
-                        Cn[k] = code; slot[k] = -1;
+                        Cn[k] = code;
                     } else {
-                        i64 rank = static_cast<i64>(v * mass[k]), place = 0;
+                        i64 rank = static_cast<i64>(v * m), place = 0;
                         for (;; ++place) if ((row[place].code & seen_bits) == seen && (rank -= row[place].n) < 0) break;
-                        Cn[k] = row[place].code; slot[k] = place;
+                        Cn[k] = row[place].code;
                     }
                     Sn[k] = index_of(Cn[k]);
                 }
@@ -167,16 +165,15 @@ int main(int argc, char** argv) {
                 else for (int k = 0; k < K; ++k) Q[S[0] * A + action] += rate * error(S[0], Sn[0]);
             } else for (int k = 0; k < K; ++k) Q[S[k] * A + action] += rate * error(S[k], Sn[k]);
             // teach the model
-            auto add = [&](i64 key, i64 code, i64 units, i64 place) {
+            auto add = [&](i64 key, i64 code, i64 units) {
                 auto& row = rows[key];
-                if (place >= 0 && place < static_cast<i64>(row.size()) && row[place].code == code) { row[place].n += units; return; }
                 for (auto& entry : row) if (entry.code == code) { entry.n += units; return; }
                 row.push_back({code, units});
             };
             if (method == 1) {
-                if (both) add(S[0] * A + action, Cn[0], K, -1);
-                else for (int k = 0; k < K; ++k) add(S[k] * A + action, Cn[k], 1, slot[k]);
-            } else if (method == 2 && both) add(S[0] * A + action, Cn[0], 1, -1);
+                if (both) add(S[0] * A + action, Cn[0], K);
+                else for (int k = 0; k < K; ++k) add(S[k] * A + action, Cn[k], 1);
+            } else if (method == 2 && both) add(S[0] * A + action, Cn[0], 1);
             for (int k = 0; k < K; ++k) { S[k] = Sn[k]; C[k] = Cn[k]; }
             for (i64 j = 0; j < d; ++j) prev[j] = obs[j];
             // measure

@@ -47,8 +47,9 @@ def guess_uniformly(observation: NDArray[np.int64], layout: Layout, u: float) ->
     code = code_of(observation, layout)
     for j in range(observation.shape[0]):
         if observation[j] < 0:
-            code |= (rest % layout.sizes[j]) << layout.shifts[j]
-            rest //= layout.sizes[j]
+            others = rest // layout.sizes[j]
+            code |= (rest - others * layout.sizes[j]) << layout.shifts[j]
+            rest = others
     return code
 
 

@@ -159,7 +159,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return observation, reward, terminated, truncated, info
 
     def components(self, observation: Any) -> NDArray[np.int64]:
-        """An encoded observation as the agent's vector: values from 0 on, -1 for missing."""
+        """An encoded observation as the vector that kernels take: values from 0 on, -1 for missing."""
         if self._parts.sizes is None:
             raise TypeError("the components of a Box are real numbers; only discrete values can be numbered")
         values = observation if self.encoding == "token" else observation["values"]
