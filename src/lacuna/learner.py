@@ -44,6 +44,7 @@ class Memory(NamedTuple):
     S_next: NDArray[np.int64]
     C_next: NDArray[np.int64]
     entries: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
     masses: NDArray[np.int64]
     errors: NDArray[np.float64]
     p: NDArray[np.float64]
@@ -98,7 +99,7 @@ def impute(
             seen_bits |= layout.masks[j] if observation[j] >= 0 else 0
         draw_successors(
             memory.S, action, observation, seen_bits, seen, memory.Q.shape[1], layout, counts, uniforms,
-            C_next, memory.entries, memory.masses,
+            C_next, memory.entries, memory.ends, memory.masses,
         )  # fmt: skip
         for k in range(rules.K):
             S_next[k] = unpack(C_next[k], layout)

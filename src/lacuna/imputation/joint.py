@@ -38,26 +38,29 @@ def pick_agreeing(
 def draw_successors(
     S: NDArray[np.int64], action: int, observation: NDArray[np.int64], seen_bits: int, seen: int, A: int,
     layout: Layout, counts: CountTable, uniforms: Uniforms,
-    C_next: NDArray[np.int64], entries: NDArray[np.uint64], masses: NDArray[np.int64],
+    C_next: NDArray[np.int64], entries: NDArray[np.uint64], ends: NDArray[np.uint64], masses: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """For each pathway a next state: in proportion to the agreeing counts, or uniform if they are all zero.
 
-    Codes go to `C_next`, and where in the counts they stand to `entries`; `masses` is scratch.
+    Codes go to `C_next`, and where in the counts they stand to `entries`; `ends` and `masses` are scratch. All rows are
+    looked up before any is read: in a large world they come from far memory, and then arrive together.
     """
     K = S.shape[0]
-    at = np.uint64(draw_many(K, uniforms))
     for k in range(K):
-        u = uniforms.block[at + np.uint64(k)]
         i = counts.head[S[k] * A + action]
-        first, end = counts.start[i], counts.start[i] + counts.length[i]
+        entries[k] = counts.start[i]
+        ends[k] = counts.start[i] + counts.length[i]
+    for k in range(K):
         # Pathways often share a state: then they share the mass as well.
         twin = 0
         while S[twin] != S[k]:
             twin += 1
-        masses[k] = masses[twin] if twin < k else agreeing_mass(first, end, seen_bits, seen, counts)
+        masses[k] = masses[twin] if twin < k else agreeing_mass(entries[k], ends[k], seen_bits, seen, counts)
+    at = np.uint64(draw_many(K, uniforms))
+    for k in range(K):
+        u = uniforms.block[at + np.uint64(k)]
         if masses[k] > 0:
-            entries[k] = pick_agreeing(first, end, seen_bits, seen, int(u * masses[k]), counts)
+            entries[k] = pick_agreeing(entries[k], ends[k], seen_bits, seen, int(u * masses[k]), counts)
             C_next[k] = counts.code[entries[k]]
         else:
-            entries[k] = end
             C_next[k] = guess_uniformly(observation, layout, u)
