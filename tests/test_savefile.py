@@ -189,6 +189,25 @@ def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_a_file_reaches_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def note_disk(file: int) -> None:
+        order.append("on disk")
+        fsync(file)
+
+    def note_name(part: Path, path: Path) -> None:
+        order.append("renamed")
+        replace(part, path)
+
+    monkeypatch.setattr(os, "fsync", note_disk)
+    monkeypatch.setattr(Path, "replace", note_name)
+    experienced().save(tmp_path / "a")
+    assert order == ["on disk", "renamed"]
+    assert Agent.load(tmp_path / "a").steps == 60
+
+
 def test_a_write_that_cannot_begin_changes_nothing(tmp_path: Path) -> None:
     agent = experienced()
     with pytest.raises(FileNotFoundError):
