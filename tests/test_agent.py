@@ -220,8 +220,11 @@ def test_a_refused_component_is_named_with_its_range() -> None:
     for reward in (math.nan, math.inf, 1e101, 10**400):
         with pytest.raises(ValueError, match=r"the reward is .*; it must be finite, between -1e\+100 and 1e\+100"):
             agent.learn(reward, [0, 0], terminated=False)
-    with pytest.raises(ValueError, match="the reward is None; it must be a number: missing rewards cannot be learned"):
-        agent.learn(None, [0, 0], terminated=False)  # type: ignore[arg-type]
+    odd: list[Any] = [None, True, "1", [1.0], 1j]
+    for reward in odd:
+        with pytest.raises(ValueError, match="it must be a number: missing rewards cannot be learned") as caught:
+            agent.learn(reward, [0, 0], terminated=False)
+        assert f"the reward is {reward!r}" in str(caught.value)
     with pytest.raises(ValueError, match="terminated is 'no'; it must be True or False"):
         agent.learn(0.0, [0, 0], terminated="no")  # type: ignore[arg-type]
 
