@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lacuna import __version__
+from lacuna.study.command import app as study_app
 
 if TYPE_CHECKING:
     from lacuna.methods import Settings
@@ -23,6 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.add_typer(study_app, name="study")
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 from itertools import zip_longest
 from math import prod
 from pathlib import Path
@@ -39,10 +40,15 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], array
     for array in arrays.values():
         body += np.ascontiguousarray(array, dtype=_DTYPES[str(array.dtype)]).tobytes()
     body += b"sha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n"
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    write_whole(path, bytes(body))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under another name, then rename it: it is whole or not there."""
+    part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            file.write(body)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

@@ -45,8 +45,13 @@ class Problem:
         >>> Problem.named("lake", "mfog:0.5,0", {"stay": True}).mechanism.label
         'NMAR'
         """
-        mdp = make_world(world, **(parameters or {}))
-        return cls(world, missingness, mdp, parse(missingness, mdp))
+        return cls.on(make_world(world, **(parameters or {})), world, missingness)
+
+    @classmethod
+    def on(cls, mdp: TabularMDP, world: str, missingness: str) -> Problem:
+        """Hide parts of a world that is at hand, called `world`."""
+        mechanism = parse(missingness, mdp)
+        return cls(world, mechanism.name, mdp, mechanism)
 
 
 def run_trial(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import gymnasium
 
@@ -93,7 +93,21 @@ def find_builder(name: str, parameters: Mapping[str, Any]) -> Callable[..., obje
                 f"the world {name!r} has no parameter {parameter!r}{_nearest(parameter, known)}; "
                 f"there are {', '.join(known)}"
             )
+    _check_types(name, builder, parameters)
     return builder
+
+
+def _check_types(name: str, builder: Callable[..., object], parameters: Mapping[str, Any]) -> None:
+    """Refuse a value of the wrong type, e.g. a text for a number, before the world trips over it."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  only needed to make a world
+
+    types = get_type_hints(builder)
+    for parameter, value in parameters.items():
+        try:
+            TypeAdapter(types[parameter]).validate_python(value, strict=True)
+        except ValidationError as error:
+            wanted = " or ".join(dict.fromkeys(item["msg"].removeprefix("Input ") for item in error.errors()))
+            raise ValueError(f"{parameter} of the world {name!r} is {value!r}; it {wanted}") from None
 
 
 def _nearest(name: str, choices: Mapping[str, object]) -> str:

@@ -1,0 +1,158 @@
+"""From a study to a full store: which runs are left, in which portions, and what one run gives."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Protocol
+
+from lacuna import __version__
+from lacuna.measures import SUMS
+from lacuna.study.spec import RunSpec, Study
+from lacuna.study.store import Store
+from lacuna.trials import Problem, run_trial
+
+# A portion is some seconds of work: what a killed process loses at most, and what one file holds.
+_STEPS_A_PORTION, _RUNS_A_PORTION = 4_000_000, 250
+
+_CURVES = {
+    "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_water": "episode_water",
+    "curve_path": "episode_steps",
+}  # fmt: skip
+
+
+@dataclass
+class Outcome:
+    """What came of a portion of runs: rows for the store, and a sentence for each run that failed."""
+
+    rows: list[dict[str, Any]]
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Progress:
+    """How a study is doing."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    steps: int = 0
+    began: float = field(default_factory=time.monotonic)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.began
+
+    @property
+    def steps_per_second(self) -> float:
+        """Steps a second, of this process and its workers."""
+        return self.steps / self.seconds if self.seconds > 0 else 0.0
+
+
+class Engine(Protocol):
+    """Runs portions somewhere and gives back what came of them, in any order."""
+
+    def outcomes(self, portions: Iterator[list[RunSpec]]) -> Iterator[Outcome]:
+        """Take portions as workers become free; yield outcomes as they come in."""
+        ...
+
+
+@lru_cache(maxsize=64)
+def problem_of(world: str, parameters: tuple[tuple[str, Any], ...], missingness: str) -> Problem:
+    """Build a world and its mechanism, or give the ones built before."""
+    return Problem.named(world, missingness, dict(parameters))
+
+
+def execute(run: RunSpec) -> dict[str, Any]:
+    """One run: its row in the store."""
+    problem = problem_of(run.world, run.parameters, run.missingness)
+    figures = run_trial(
+        problem, run.settings, steps=run.steps, seed=run.trial, times=run.curve, first_observed=run.first_observed
+    )
+    curve = figures.pop("curve", {})
+    figures.pop("seed")
+    parameters = dict(run.parameters)
+    row: dict[str, Any] = {
+        "id": run.id,
+        "world": run.world,
+        "parameters": ", ".join(f"{key}={value!r}" for key, value in run.parameters if key != "stay"),
+        "stay": bool(parameters.get("stay", False)),
+        "continuing": bool(parameters.get("continuing", False)),
+        "missingness": run.missingness,
+        "label": problem.mechanism.label,
+        **run.settings.as_dict(),
+        "first_observed": run.first_observed,
+        "trial": run.trial,
+        **figures,
+        "curve_step": list(curve),
+        "curve_stay": [sums[-1] for sums in curve.values()],
+        "host": socket.gethostname(),
+        "lacuna": __version__,
+    }
+    for column, name in _CURVES.items():
+        row[column] = [sums[SUMS.index(name)] for sums in curve.values()]
+    return row
+
+
+def execute_portion(runs: list[RunSpec]) -> Outcome:
+    """Several runs; one that fails does not take the others with it."""
+    outcome = Outcome([])
+    for run in runs:
+        try:
+            outcome.rows.append(execute(run))
+        except Exception as error:  # noqa: BLE001  whatever it is, the other runs go on and the user is told
+            outcome.failures.append(
+                f"{run.id} ({run.settings.method}, {run.missingness}, trial {run.trial}): {error!r}"
+            )
+    return outcome
+
+
+def in_shard(run: RunSpec, shard: tuple[int, int]) -> bool:
+    """Whether a run belongs to shard i of n: by its name, so that no list has to be agreed on."""
+    i, n = shard
+    return int(run.id, 16) % n == i - 1
+
+
+def portions_left(study: Study, store: Store, shard: tuple[int, int]) -> Iterator[list[RunSpec]]:
+    """Runs that nobody has finished yet, in portions; the store is looked at again before each portion."""
+    size = max(1, min(_RUNS_A_PORTION, _STEPS_A_PORTION // study.spec.steps))
+    mine = (run for run in study.runs() if in_shard(run, shard))
+    while portion := list(islice(mine, size)):
+        done = store.done()
+        left = [run for run in portion if run.id not in done]
+        if left:
+            yield left
+
+
+def run_study(
+    study: Study, store: Store, engine: Engine, *, shard: tuple[int, int] = (1, 1),
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> Progress:  # fmt: skip
+    """Fill the store with what is missing of a study."""
+    store.add_study(study)
+    done = store.done()
+    names = [run.id for run in study.runs() if in_shard(run, shard)]
+    progress = Progress(len(names), sum(name in done for name in names))
+    del names, done
+    watch(progress)
+    try:
+        for outcome in engine.outcomes(portions_left(study, store, shard)):
+            store.write(outcome.rows)
+            progress.done += len(outcome.rows)
+            progress.failed += len(outcome.failures)
+            progress.failures += outcome.failures[: 20 - len(progress.failures)]
+            progress.steps += sum(row["steps"] for row in outcome.rows)
+            store.report_running(
+                {"study": study.spec.name, "done": progress.done, "total": progress.total, "failed": progress.failed,
+                 "steps_per_second": progress.steps_per_second}
+            )  # fmt: skip
+            watch(progress)
+    finally:
+        store.stop_running()
+    return progress

@@ -1,0 +1,322 @@
+"""A study as a TOML file: checked whole, then expanded into runs whose names follow from what they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cached_property
+from inspect import signature
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from lacuna.methods import METHODS, Settings
+from lacuna.trials import Problem
+from lacuna.worlds.registry import find_builder, make_world
+
+RESULTS = 1
+"""Raised when the same run would give other figures: it is part of a run's name, so old results are never mixed in."""
+
+_SETTINGS = {field.name: field.default for field in fields(Settings)}
+_FOR_MI = ("K", "vote", "update", "p_shuffle")
+
+
+class StudyError(ValueError):
+    """Everything that is wrong with a study file, one sentence a line."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+_listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+Whole = Annotated[list[int], _listed, Field(min_length=1)]
+Numbers = Annotated[list[float], _listed, Field(min_length=1)]
+Words = Annotated[list[str], _listed, Field(min_length=1)]
+
+
+class Choices(_Strict):
+    """Hyper-parameters: one value each, or a list of values to try."""
+
+    K: Whole = []
+    alpha: Numbers = []
+    gamma: Numbers = []
+    epsilon: Numbers = []
+    vote: Words = []
+    update: Words = []
+    p_shuffle: Numbers = []
+
+
+class MethodSpec(Choices):
+    """A method with its own choices, which come before those of the grid."""
+
+    name: str
+
+
+class WorldSpec(BaseModel):
+    """A world by its name, with any of its parameters."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters given; TOML's lists are tuples here."""
+        return {key: _tuple(value) for key, value in (self.model_extra or {}).items()}
+
+
+class StudySpec(_Strict):
+    """What a study file holds."""
+
+    name: str
+    steps: int = Field(ge=1)
+    trials: int = Field(ge=1)
+    first_trial: int = Field(default=0, ge=0)
+    missingness: list[str] = Field(min_length=1)
+    worlds: list[WorldSpec] = Field(min_length=1)
+    methods: list[MethodSpec] = Field(min_length=1)
+    grid: Choices = Choices()
+    curve_points: int = Field(default=0, ge=0)
+    curve_times: list[int] = []
+    first_observed: bool = True
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: everything that fixes its figures, and nothing else."""
+
+    world: str
+    parameters: tuple[tuple[str, Any], ...]
+    missingness: str
+    settings: Settings
+    steps: int
+    trial: int
+    curve: tuple[int, ...] = ()
+    first_observed: bool = True
+
+    @cached_property
+    def id(self) -> str:
+        """A name derived from the content: the same run has the same name in every study.
+
+        Only what differs from a default enters it, so a parameter that is added later renames nothing.
+        """
+        content: dict[str, Any] = {
+            "results": RESULTS,
+            "world": self.world,
+            "parameters": dict(self.parameters),
+            "missingness": self.missingness,
+            "settings": {k: v for k, v in self.settings.as_dict().items() if v != _SETTINGS[k]},
+            "method": self.settings.method,
+            "steps": self.steps,
+            "trial": self.trial,
+        }
+        if self.curve:
+            content["curve"] = self.curve
+        if not self.first_observed:
+            content["first_observed"] = False
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as plain data, to send to another process."""
+        return {
+            "world": self.world,
+            "parameters": dict(self.parameters),
+            "missingness": self.missingness,
+            "settings": self.settings.as_dict(),
+            "steps": self.steps,
+            "trial": self.trial,
+            "curve": list(self.curve),
+            "first_observed": self.first_observed,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
+        """Build the run that `to_json` described."""
+        return cls(
+            data["world"], _frozen(data["parameters"]), data["missingness"], Settings(**data["settings"]),
+            data["steps"], data["trial"], tuple(data["curve"]), data["first_observed"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Study:
+    """A checked study: its worlds and mechanisms, its settings, and how often and how long each is run."""
+
+    spec: StudySpec
+    problems: tuple[tuple[str, tuple[tuple[str, Any], ...], str], ...]
+    settings: tuple[Settings, ...]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Study:
+        """Read and check a study file; a wrong one gives a sentence for everything that is wrong."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise StudyError(f"{path} cannot be read: {error}") from error
+        return cls.parse(text, str(path))
+
+    @classmethod
+    def parse(cls, text: str, name: str = "study") -> Study:
+        """Check a study given as text.
+
+        Examples
+        --------
+        >>> study = Study.parse('''
+        ... name = "first"
+        ... steps = 1000
+        ... trials = 2
+        ... missingness = ["mcar:0.2", "mcar:0.4"]
+        ... worlds = [{name = "lake"}]
+        ... methods = [{name = "last-observed"}, {name = "mi-synthetic", K = [1, 5]}]
+        ... ''')
+        >>> len(study)
+        12
+        """
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise StudyError(f"{name} is not valid TOML: {error}") from error
+        return cls.from_data(data, name)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], name: str = "study") -> Study:
+        """Check a study given as plain data."""
+        try:
+            spec = StudySpec.model_validate(data)
+        except ValidationError as error:
+            raise StudyError("\n".join(f"{name}: {line}" for line in _sentences(error))) from error
+        problems, settings, wrong = _expand(spec)
+        if wrong:
+            raise StudyError("\n".join(f"{name}: {line}" for line in wrong))
+        return cls(spec, problems, settings)
+
+    @cached_property
+    def curve(self) -> tuple[int, ...]:
+        """Steps at which the running sums are noted."""
+        n, steps = self.spec.curve_points, self.spec.steps
+        return tuple(sorted({*self.spec.curve_times, *(max(1, steps * (i + 1) // n) for i in range(n))}))
+
+    def __len__(self) -> int:
+        return len(self.problems) * len(self.settings) * self.spec.trials
+
+    def runs(self) -> Iterator[RunSpec]:
+        """All runs, one at a time."""
+        spec = self.spec
+        trials = range(spec.first_trial, spec.first_trial + spec.trials)
+        for (world, parameters, missingness), settings, trial in product(self.problems, self.settings, trials):
+            yield RunSpec(world, parameters, missingness, settings, spec.steps, trial, self.curve, spec.first_observed)
+
+    @cached_property
+    def id(self) -> str:
+        """A name derived from the content of the file."""
+        content = json.dumps(self.spec.model_dump(exclude_defaults=True), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], list[str]]:
+    """Worlds x missingness, and methods x choices, with a sentence for everything that cannot be."""
+    wrong: list[str] = []
+    problems = []
+    for i, world in enumerate(spec.worlds):
+        try:
+            mdp = make_world(world.name, **world.parameters)
+        except (TypeError, ValueError) as error:
+            wrong.append(f"worlds[{i}]: {error}")
+            continue
+        parameters = _frozen(_unusual(world.name, world.parameters))
+        for j, text in enumerate(spec.missingness):
+            try:
+                mechanism = Problem.on(mdp, world.name, text).mechanism
+                problems.append((world.name, parameters, mechanism.name))
+            except (TypeError, ValueError) as error:
+                wrong.append(f"missingness[{j}] is {text!r} in worlds[{i}]: {error}")
+    settings: list[Settings] = []
+    for i, method in enumerate(spec.methods):
+        settings += _settings_of(i, method, spec.grid, wrong)
+    if spec.curve_points > spec.steps:
+        wrong.append(f"curve_points is {spec.curve_points}; there cannot be more than steps, {spec.steps}")
+    wrong += [
+        f"curve_times[{i}] is {t}; it must be a step between 1 and {spec.steps}"
+        for i, t in enumerate(spec.curve_times)
+        if not 1 <= t <= spec.steps
+    ]
+    return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), list(dict.fromkeys(wrong))
+
+
+def _settings_of(i: int, method: MethodSpec, grid: Choices, wrong: list[str]) -> list[Settings]:
+    if method.name not in METHODS:
+        wrong.append(f"methods[{i}].name is {method.name!r}{_nearest(method.name, METHODS)}; it must be one of "
+                     f"{', '.join(METHODS)}")  # fmt: skip
+        return []
+    axes: dict[str, list[Any]] = {}
+    for key in Choices.model_fields:
+        values = getattr(method, key)
+        if not values and (METHODS[method.name].multiple or key not in _FOR_MI):
+            values = getattr(grid, key)
+        if values:
+            axes[key] = values
+    found = []
+    for chosen in product(*axes.values()):
+        try:
+            found.append(Settings(method.name, **dict(zip(axes, chosen, strict=True))))
+        except (TypeError, ValueError) as error:
+            wrong.append(f"methods[{i}] ({method.name}): {error}")
+    return found
+
+
+def _unusual(world: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that differ from their default."""
+    known = signature(find_builder(world, parameters)).parameters
+    return {key: value for key, value in parameters.items() if value != known[key].default}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(_tuple(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _frozen(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((key, _tuple(value)) for key, value in parameters.items()))
+
+
+def _nearest(word: str, choices: Any) -> str:
+    close = get_close_matches(word, [str(choice) for choice in choices], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+_MODELS: dict[str, type[BaseModel]] = {"": StudySpec, "grid": Choices, "methods": MethodSpec, "worlds": WorldSpec}
+
+
+def _sentences(error: ValidationError) -> list[str]:
+    """Every complaint as: where, what was found, what was expected."""
+    lines: dict[str, None] = {}
+    for item in error.errors():
+        parts = item["loc"]
+        place = _place(parts)
+        if item["type"] == "extra_forbidden":
+            known = list(_MODELS[str(parts[0]) if len(parts) > 1 else ""].model_fields)
+            line = f"{place} is not a key{_nearest(str(parts[-1]), known)}; there are {', '.join(known)}"
+        elif item["type"] == "missing":
+            line = f"{place} is missing; it is needed"
+        else:
+            line = f"{place} is {item['input']!r}; {_after_subject(item['msg'])}"
+        lines[line] = None
+    return list(lines)
+
+
+def _after_subject(message: str) -> str:
+    """A complaint of pydantic's, whose subject was named already."""
+    return message.replace("Input should", "it should").replace("Value should", "it should")
+
+
+def _place(parts: tuple[int | str, ...]) -> str:
+    place = ""
+    for part in parts:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+    return place
