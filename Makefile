@@ -9,7 +9,7 @@ JOBS ?= 2
 # Options for installing torch alone, e.g. where to find its CPU build: make sb3 TORCH_OPTIONS="--index-url …"
 TORCH_OPTIONS ?=
 
-.PHONY: help paper test check bench docs sb3 clean
+.PHONY: help paper test check bench docs sb3 slurm clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -39,6 +39,9 @@ docs: .venv/ready-docs ## build the documentation as a site
 
 sb3: .venv-sb3/ready ## check and train with Stable-Baselines3, in an environment of its own
 	.venv-sb3/bin/python -m pytest -q -c pyproject.toml --rootdir . tests/sb3
+
+slurm: .venv/ready ## run a study on a real SLURM of one node, installed with apt-get if it is missing (needs root or sudo)
+	tests/slurm/run $(BIN)
 
 clean: ## remove everything that was made, environments included
 	rm -rf .venv .venv-sb3 .cache out build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -82,41 +82,90 @@ def run_on_slurm(
     study: Study, store: Store, *, tasks: int, cpus: int, options: dict[str, Any],
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:  # fmt: skip
-    """Submit arrays whose tasks each fill in a shard of the study, and wait until they are done.
+    """Submit arrays whose tasks each fill in a shard of the study, and wait until none is left in the queue.
 
-    The tasks write into the store themselves, so it must lie on a disk that all nodes share.
+    The tasks write into the store themselves, so it must lie on a disk that all nodes share. Ctrl-C takes them out of
+    the queue; if this process is killed, they go on.
     """
     submitit = _extra("submitit", "slurm")
-    store.add_study(study)
-    logs = store.path / "slurm"
-    executor = submitit.AutoExecutor(folder=logs, cluster="slurm")
-    executor.update_parameters(name=f"lacuna-{study.spec.name}", cpus_per_task=cpus, **options)
     limit = array_limit()
-    shards = [(i, tasks) for i in range(1, tasks + 1)]
-    jobs: list[Any] = []
-    for first in range(0, tasks, limit):
-        some = shards[first : first + limit]
-        data = study.spec.model_dump(exclude_defaults=True)
-        jobs += executor.map_array(
-            _shard_task, [data] * len(some), [str(store.path)] * len(some), some, [cpus] * len(some)
-        )
-    progress = Progress(len(study))
+    store.add_study(study)
     names = {run.id for run in study.runs()}
-    at_start = len(names & store.done())
-    while True:
-        over = all(job.done() for job in jobs)
-        progress.done = len(names & store.done())
-        progress.steps = (progress.done - at_start) * study.spec.steps
-        watch(progress)
-        if over:
-            break
-        time.sleep(2)
+    progress = Progress(len(names), len(names & store.done()))
+    at_start = progress.done
+    if at_start == len(names):
+        return progress
+    executor = submitit.AutoExecutor(folder=store.path.resolve() / "slurm", cluster="slurm")
+    # No warning before the time is up: finished portions are stored, and a short task would be warned at its start.
+    executor.update_parameters(
+        name=f"lacuna-{study.spec.name}", cpus_per_task=cpus, slurm_array_parallelism=tasks, slurm_signal_delay_s=0,
+        **options,
+    )  # fmt: skip
+    data, place = study.spec.model_dump(exclude_defaults=True), str(store.path.resolve())
+    jobs: list[Any] = []
+    try:
+        for first in range(1, tasks + 1, limit):
+            shards = [(i, tasks) for i in range(first, min(first + limit, tasks + 1))]
+            n = len(shards)
+            jobs += executor.map_array(_shard_task, [data] * n, [place] * n, shards, [cpus] * n)
+        while True:
+            queue = _slurm_queue()
+            progress.done = len(names & store.done())
+            progress.steps = (progress.done - at_start) * study.spec.steps
+            watch(progress)
+            # If SLURM does not answer, only a full store says that all is done.
+            if progress.done == len(names) if queue is None else not any(job.job_id in queue for job in jobs):
+                break
+            time.sleep(2)
+    except RuntimeError as error:
+        _cancel(jobs)
+        raise ValueError(f"SLURM refused the tasks: {_last_line(str(error))}") from error
+    except KeyboardInterrupt:
+        _cancel(jobs)
+        raise
+    # A network disk may show a result some seconds after its task left the queue.
+    deadline = time.monotonic() + 15
     for job in jobs:
-        trouble = job.exception()
-        if trouble is not None:
-            progress.failed += 1
-            progress.failures.append(f"task {job.job_id}: {str(trouble).strip().splitlines()[-1]}")
+        failures = _failures_of(job, deadline)
+        progress.failed += len(failures)
+        told = [f"task {job.job_id}: {failure}; its log is {job.paths.stderr}" for failure in failures]
+        progress.failures += told[: 20 - len(progress.failures)]
+    progress.done = len(names & store.done())
     return progress
+
+
+def _slurm_queue() -> set[str] | None:
+    """The tasks of this user that wait or run; None if SLURM does not answer just now.
+
+    Asked of the queue, because submitit asks the accounting, which many sites do not have; it would wait for ever for a
+    task that died without a result.
+    """
+    words = ["squeue", "--noheader", "--array", "--format=%i", f"--user={os.getuid()}"]
+    told = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    return set(told.stdout.split()) if told.returncode == 0 else None
+
+
+def _failures_of(job: Any, deadline: float) -> list[str]:
+    """What went wrong in a task that left the queue."""
+    while not job.paths.result_pickle.exists():
+        if time.monotonic() > deadline:
+            return ["it ended without a result: it was cancelled or killed, or ran out of time or memory"]
+        time.sleep(0.5)
+    trouble = job.exception()
+    if trouble:
+        # submitit puts the traceback between two lines of dashes.
+        return [_last_line(str(trouble).split("\n-----")[1])]
+    failures: list[str] = job.result()
+    return failures
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["it does not say why"])[-1]
+
+
+def _cancel(jobs: list[Any]) -> None:
+    for job in jobs:
+        job.cancel(check=False)
 
 
 def _extra(module: str, extra: str) -> Any:
@@ -127,11 +176,8 @@ def _extra(module: str, extra: str) -> Any:
         raise ValueError(f"this engine needs an extra: pip install 'lacuna[{extra}]'") from error
 
 
-def _shard_task(study: dict[str, Any], path: str, shard: tuple[int, int], cpus: int) -> int:
-    progress = run_study(Study.from_data(study), Store.existing(path), Local(cpus), shard=shard)
-    if progress.failed:
-        raise RuntimeError("; ".join(progress.failures))
-    return progress.done
+def _shard_task(study: dict[str, Any], path: str, shard: tuple[int, int], cpus: int) -> list[str]:
+    return run_study(Study.from_data(study), Store.existing(path), Local(cpus), shard=shard).failures
 
 
 def array_limit(default: int = 1000) -> int:
@@ -143,8 +189,8 @@ def array_limit(default: int = 1000) -> int:
     for line in told.stdout.splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "MaxArraySize":
-            # The size counts from 0: an array may have one task less.
-            return max(1, int(value) - 1)
+            # An array counts from 0, and its last number must be below the size.
+            return max(1, int(value))
     return default
 
 
