@@ -79,7 +79,7 @@ def test_every_method_goes_on_in_a_new_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["mi-synthetic", "last-observed"])
 def test_a_killed_run_ends_as_one_that_was_left_alone(method: str, tmp_path: Path) -> None:
     path = tmp_path / "run"
-    chance = random.Random(f"killed {method}")  # noqa: S311
+    chance = random.Random(f"killed {method}")
     command = python(SAVE_EVERY_CHUNK, path, method, MECHANISM, CHUNK, CHUNK * CHUNKS)
     steps_seen = [0]
     kills = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import resource
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_a_loaded_agent_goes_on_as_the_saved_one(method: str, moment: str, tmp_p
 
 def test_big_counts_and_odd_values_survive(tmp_path: Path) -> None:
     agent = experienced()
-    agent.counts.add(0, 0, 5, units=2**52)
+    agent.model.add(0, 0, 5, units=2**52)
     agent.memory.Q[0] = [-0.0, 5e-324, -1e100]
     agent.save(tmp_path / "a")
     loaded = Agent.load(tmp_path / "a")
@@ -155,7 +156,7 @@ def test_what_is_no_file_is_explained(tmp_path: Path) -> None:
 def test_nothing_in_the_package_unpickles() -> None:
     for path in Path(savefile.__file__).parent.rglob("*.py"):
         text = path.read_text()
-        assert "pickle." not in text, path
+        assert not re.search(r"import pickle|pickle\.(load|dump)|allow_pickle", text), path
         assert "allow_pickle=True" not in text, path
 
 

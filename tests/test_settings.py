@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lacuna.agent import MAX_COUNT, Agent
 from lacuna.mdp import TabularMDP
 from lacuna.methods import MAX_PATHWAYS, METHODS, UPDATES, VOTES, Settings
-from lacuna.missingness import MECHANISMS, Mechanism, parse
+from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
 from lacuna.rollout import DRIVERS, Run
 from lacuna.space import MAX_STATES, Space
 from lacuna.trials import Problem, run_trial, run_trials
@@ -155,6 +155,57 @@ def test_trials_run_or_are_refused_with_the_value(steps: Any, seed: Any, times: 
     figures = run_trial(problem(), Settings(K=2), **arguments)
     assert figures["steps"] == steps
     assert figures.get("curve", {}).keys() == set(times)
+
+
+@pytest.mark.parametrize("sizes", [3, "32", None, (3.0,), (True, 2), ("a",), (math.nan,), (None,), (2, 0)])
+def test_sizes_that_are_no_numbers_are_refused(sizes: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"sizes is|component \d has size") as caught:
+        Space(sizes)
+    assert any(
+        repr(size) in one_sentence(caught.value) for size in (sizes, *(sizes if isinstance(sizes, tuple | str) else ()))
+    )
+
+
+def test_sizes_may_come_from_numpy() -> None:
+    for sizes in (np.array([3, 2]), [3, 2], (np.int64(3), np.uint8(2))):
+        assert Space(sizes) == Space((3, 2))  # type: ignore[arg-type]
+        Agent(Space(sizes), 2).begin([2, 1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("odd", [-1, 1.5, "5", None, True, 2**60])
+def test_runs_refuse_lengths_and_times_that_are_none(odd: Any) -> None:
+    run = Run(lake(), parse("mcar:0.3", lake()), Settings(K=2))
+    for refused in (lambda: run.advance(odd), lambda: run.record(odd), lambda: run.advance(5, times=[odd])):
+        with pytest.raises(ValueError, match="it must be a whole number between 0 and") as caught:
+            refused()
+        assert repr(odd) in one_sentence(caught.value)
+        assert run.steps == 0
+    with pytest.raises(ValueError, match="first_observed is 'no'; it must be True or False"):
+        Run(lake(), parse("mcar:0.3", lake()), Settings(), first_observed="no")  # type: ignore[arg-type]
+
+
+def test_a_time_at_the_end_is_noted_once() -> None:
+    run = Run(lake(), parse("mcar:0.3", lake()), Settings(K=2))
+    run.advance(10, times=[5, 10, 10])
+    run.advance(10, times=[5, 10, 20])
+    assert [row[0] for row in run.curve] == [5.0, 10.0, 20.0]
+
+
+def world(n_states: int, reward: float = 0.0) -> TabularMDP:
+    return TabularMDP.build(
+        lambda s, _: [(1.0, (s + 1) % n_states, reward, False)], space=Space((2,)),
+        shows=[s % 2 for s in range(n_states)], n_actions=2, starts=[{0: 1.0}], terminates=False,
+    )  # fmt: skip
+
+
+def test_a_mechanism_of_another_world_is_refused() -> None:
+    small, large = world(2), world(5000)
+    with pytest.raises(ValueError, match="has rates for true states or actions of another world than world"):
+        Run(large, by_true_state(small, np.full((2, 1), 0.5)), Settings())
+    with pytest.raises(ValueError, match="true states or actions of another world"):
+        Run(small, parse("after:0=0.5", Space((2,)), n_actions=7), Settings())
+    with pytest.raises(ValueError, match=r"world pays 1e\+200; a reward must lie between"):
+        Run(world(2, 1e200), parse("none", small), Settings())
 
 
 def test_trials_need_a_problem_and_settings() -> None:

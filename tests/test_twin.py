@@ -105,7 +105,7 @@ def counts_of(twin: NaiveLearner, space: Space, unit: float) -> dict[tuple[int, 
 def successors(agent: Agent) -> dict[tuple[int, int], list[int]]:
     """The order in which the successors of each row were first seen, on which draws depend."""
     order: dict[tuple[int, int], list[int]] = {}
-    for (s, a, s_next), _ in agent.counts:
+    for s, a, s_next in agent.counts:
         order.setdefault((s, a), []).append(s_next)
     return order
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -69,7 +70,7 @@ class Agent:
         self.method = METHODS[self.settings.method]
         self.rules = self.settings.rules
         try:
-            self.counts = Counts(space, self.n_actions, self.settings.unit)
+            self.model = Counts(space, self.n_actions, self.settings.unit)
             self.memory = _blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(
@@ -113,10 +114,10 @@ class Agent:
         if not isinstance(terminated, bool | np.bool_):
             raise ValueError(f"terminated is {terminated!r}; it must be True or False")
         seen = self._read(observation)
-        self.counts.need(self.rules.K)
+        self.model.need(self.rules.K)
         learner.learn(
             self._action, float(reward), seen, bool(terminated), self.rules, self.space.layout, self.memory,
-            self.counts.table, self.imputation.need(draws_per_step(self.rules)),
+            self.model.table, self.imputation.need(draws_per_step(self.rules)),
         )  # fmt: skip
         self.steps += 1
         self._phase = "new" if terminated else "ready"
@@ -146,6 +147,11 @@ class Agent:
     def Q(self) -> NDArray[np.float64]:  # noqa: N802  the paper's symbol
         """The table of values, read-only: a row per state (of the space with "missing" values if they are states)."""
         return _read_only(self.memory.Q)
+
+    @property
+    def counts(self) -> Mapping[tuple[int, int, int], float]:
+        """The transition counts ``(state, action, next state) -> count`` as they are now, read-only."""
+        return MappingProxyType(dict(self.model))
 
     @property
     def pathways(self) -> tuple[tuple[int | None, ...], ...]:
@@ -220,7 +226,7 @@ class Agent:
         entries = np.flatnonzero(flat.view(np.int64))
         arrays: savefile.Arrays = {"q_entries": entries, "q_values": flat[entries]}
         arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held")}
-        return header, arrays | self.counts.to_arrays()
+        return header, arrays | self.model.to_arrays()
 
     @classmethod
     def from_parts(cls, header: dict[str, Any], arrays: savefile.Arrays) -> Agent:
@@ -245,7 +251,7 @@ class Agent:
             rows = {name: savefile.take(arrays, name, "int64", (None,)) for name in names}
             if max(rows["lengths"].max(initial=0), rows["units"].sum(dtype=np.float64)) > MAX_COUNT:
                 raise ValueError(f"the counts add up to more than {MAX_COUNT}")
-            agent.counts.from_arrays(rows)
+            agent.model.from_arrays(rows)
         return agent
 
     def _fill_memory(self, arrays: savefile.Arrays) -> None:

@@ -43,7 +43,8 @@ def has_room(K: int, counts: CountTable) -> bool:
     many = np.uint64(K)
     if rows + many + _ONE > counts.start.shape[0]:
         return False
-    growth = many * (np.uint64(2) * (longest + many) + np.uint64(_FIRST_ROOM))
+    # A row that grows from L to L + m entries takes at most 4 (L + m) new ones on the way; a new row a few.
+    growth = many * (np.uint64(4) * (longest + _ONE) + np.uint64(_FIRST_ROOM))
     return bool(entries + growth <= counts.code.shape[0])
 
 
@@ -161,7 +162,7 @@ class Counts:
         t = self.table
         keys = np.flatnonzero(t.head)
         rows = t.head[keys]
-        entries = [np.arange(t.start[i], t.start[i] + t.length[i]) for i in rows]
+        entries = [np.arange(int(t.start[i]), int(t.start[i] + t.length[i])) for i in rows]
         flat = np.concatenate(entries) if entries else np.zeros(0, dtype=np.int64)
         lengths = t.length[rows].astype(np.int64)
         return {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}

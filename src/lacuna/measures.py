@@ -123,7 +123,7 @@ def episode_means(sums: NDArray[np.float64], *, count_open: bool = False) -> dic
 
     With `count_open` the open episode counts as one that ended now, so that a run that got stuck cannot look good.
     """
-    named = dict(zip(SUMS, sums.tolist(), strict=True))
+    named = dict(zip(SUMS, sums.tolist(), strict=False))
     extra = count_open and named["open_steps"] > 0
     episodes = named["episodes"] + extra
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from enum import IntEnum
+from math import expm1, log1p
 from numbers import Real
 from operator import index
 from typing import Any, Literal, NamedTuple, get_args
@@ -195,9 +196,14 @@ class Settings:
     def rules(self) -> Rules:
         """The settings as numbers for kernels."""
         method, K, alpha = METHODS[self.method], self.pathways, self.alpha
-        # What K coinciding updates amount to. Exactly alpha where theory says so: 1 - (1 - alpha) would round.
-        full = 1 - (1 - alpha / K) ** K if self.update == "sequential" and K > 1 else alpha
-        rate = 1 - (1 - alpha) ** (1 / K) if self.update == "exact-rate" and K > 1 else alpha / K
+        # Exactly alpha where theory says so; elsewhere by functions that keep their digits when alpha is small.
+        full, rate = alpha, alpha / K
+        if self.update == "sequential" and K > 1:
+            full = -expm1(K * log1p(-alpha / K))
+        if self.update == "exact-rate" and K > 1 and alpha < 1:
+            rate = -expm1(log1p(-alpha) / K)
+        elif self.update == "exact-rate":
+            rate = alpha
         return Rules(
             impute=int(method.impute), teach=int(method.teach),
             vote=VOTES.index(self.vote), update=UPDATES.index(self.update),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna import savefile
-from lacuna.agent import MAX_COUNT, Agent
+from lacuna.agent import MAX_COUNT, MAX_REWARD, Agent
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, has_room
 from lacuna.imputation.carry import code_of
@@ -208,8 +208,9 @@ class Run:
     ) -> None:  # fmt: skip
         if driver not in DRIVERS:
             raise ValueError(f"driver is {driver!r}; it must be one of {', '.join(DRIVERS)}")
-        if mechanism.space.sizes != mdp.space.sizes:
-            raise ValueError(f"{mechanism.name} hides {mechanism.space.sizes}, the world shows {mdp.space.sizes}")
+        if not isinstance(first_observed, bool):
+            raise ValueError(f"first_observed is {first_observed!r}; it must be True or False")
+        _check_problem(mdp, mechanism)
         self.mdp = mdp
         self.mechanism = mechanism
         self.first_observed = first_observed
@@ -230,11 +231,9 @@ class Run:
 
     def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
-        if steps < 0:
-            raise ValueError(f"steps is {steps}; it must be 0 or larger")
-        end = self.steps + steps
-        noted = sorted({t for t in times if self.steps < t <= end})
-        for stop in [*noted, end]:
+        end = self.steps + _whole("steps", steps)
+        noted = {t for t in times if self.steps < _whole("a time", t) <= end}
+        for stop in sorted({*noted, end}):
             while self.steps < stop:
                 done = self._drive(stop - self.steps, _blank_trace(self, 0))
                 if progress is not None:
@@ -245,7 +244,7 @@ class Run:
     def record(self, steps: int) -> Trace:
         """Run `steps` more and give a full record of them."""
         parts = []
-        end = self.steps + steps
+        end = self.steps + _whole("steps", steps)
         while self.steps < end:
             trace = _blank_trace(self, end - self.steps)
             done = self._drive(end - self.steps, trace)
@@ -300,13 +299,13 @@ class Run:
         numbers = [
             stream.need(need, min(need * ahead, _AHEAD_MOST)) for stream, need in zip(streams, needs, strict=True)
         ]
-        agent.counts.need(rules.K)
+        agent.model.need(rules.K)
         d = self.mdp.space.d
         scene = Scene(
             self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
             agent.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
         )  # fmt: skip
-        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.counts.table)
+        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table)
         supply = Supply(np.array(needs, dtype=np.int64), *numbers)
         done = run_steps(steps, scene, mind, supply, self.tally, trace)
         agent.took_steps(done)
@@ -366,6 +365,24 @@ class Run:
         except (KeyError, TypeError, ValueError) as error:
             raise savefile.SaveFileError(f"{path} cannot be resumed: {error}") from error
         return run
+
+
+def _check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:
+    """Refuse a mechanism made for another world: kernels would read beyond its rates."""
+    if mechanism.space.sizes != mdp.space.sizes:
+        raise ValueError(f"{mechanism.name} hides {mechanism.space.sizes}, the world shows {mdp.space.sizes}")
+    strange = mechanism.shows is not None and not np.array_equal(mechanism.shows, mdp.shows)
+    if strange or mechanism.n_actions not in (None, mdp.n_actions):
+        raise ValueError(f"{mechanism.name} has rates for true states or actions of another world than {mdp.name}")
+    most = np.abs(mdp.reward).max(initial=0.0)
+    if most > MAX_REWARD:
+        raise ValueError(f"{mdp.name} pays {most:g}; a reward must lie between {-MAX_REWARD:g} and {MAX_REWARD:g}")
+
+
+def _whole(what: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MAX_COUNT:
+        raise ValueError(f"{what} is {value!r}; it must be a whole number between 0 and {MAX_COUNT}")
+    return int(value)
 
 
 def fingerprint(mdp: TabularMDP, mechanism: Mechanism) -> str:

@@ -60,11 +60,15 @@ class Space:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.sizes:
+        if not isinstance(self.sizes, Sequence | np.ndarray):
+            raise TypeError(f"sizes is {self.sizes!r}; it must have a number per component, e.g. (8, 8, 3)")
+        if len(self.sizes) == 0:
             raise ValueError("a space needs at least one component, got none")
         for j, size in enumerate(self.sizes):
-            if size < 1:
-                raise ValueError(f"component {j} has size {size}; sizes must be at least 1")
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+                raise ValueError(f"component {j} has size {size!r}; sizes must be at least 1, in whole numbers")
+        object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
+        object.__setattr__(self, "names", tuple(self.names))
         if prod(self.sizes) > MAX_STATES:
             raise ValueError(f"{prod(self.sizes)} states are too many for a table; at most {MAX_STATES}")
         if not self.names:

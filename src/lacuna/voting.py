@@ -16,6 +16,8 @@ SAMPLED, MAJORITY, SOFTMAX, AVERAGE = range(4)
 # Votes are sums of fractions 1/m; sums that differ by less are the same votes added in another order.
 _SAME_VOTES = 1e-9
 
+_ROUNDING = 2.0**-52
+
 NO_STATE = -1
 """A pathway with nothing to act on: the action is uniform."""
 
@@ -73,11 +75,16 @@ def vote_probabilities(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, 
     if S[0] == NO_STATE:
         p[:] = 1.0 / A
     elif vote == AVERAGE:
+        largest = 0.0
         for a in range(A):
             p[a] = 0.0
+            size = 0.0
             for k in range(S.shape[0]):
                 p[a] += Q[S[k], a]
-        share_among_best(p, 0.0)
+                size += abs(Q[S[k], a])
+            largest = max(largest, size)
+        # Sums that differ by less are the same numbers added in another order; a single number is exact.
+        share_among_best(p, (S.shape[0] - 1) * _ROUNDING * largest)
     else:
         cast_votes(Q, S, p)
         if vote == MAJORITY:

@@ -70,8 +70,8 @@ def _one_core(
         if cpp is not None and with_cpp:
             best_cpp = min(best_cpp, cpp.nanoseconds(settings, theta))
     row: dict[str, Any] = {"method": settings.method, "K": settings.pathways, "theta": theta, "ns_per_step": best}
-    row["count_bytes"] = run.agent.counts.nbytes
-    row["transitions"] = len(run.agent.counts)
+    row["count_bytes"] = run.agent.model.nbytes
+    row["transitions"] = len(run.agent.model)
     row["cpp_ns_per_step"] = best_cpp if with_cpp else None
     row["ratio_to_cpp"] = best / best_cpp if with_cpp else None
     return row
@@ -110,7 +110,7 @@ def _size(n: int, repeats: int, progress: Progress) -> dict[str, Any]:
     for _ in range(repeats):
         run = _timed_run(mdp, Settings("mi-synthetic"), 0.4)
         best = min(best, run.seconds / STEPS * 1e9)
-    counts = run.agent.counts
+    counts = run.agent.model
     return {"states": mdp.space.n_states, "ns_per_step": best, "transitions": len(counts), "count_bytes": counts.nbytes}
 
 

@@ -22,14 +22,20 @@ MAX_ENTRIES = 10**8
 MAX_BURST_COMPONENTS = 8
 
 
+MAX_COMPONENTS = 100_000
+
+
 def space_of(where: Where) -> Space:
     """Space of what a mechanism is for."""
     if isinstance(where, Space):
         return where
     if isinstance(where, TabularMDP):
         return where.space
-    if isinstance(where, bool) or not isinstance(where, int | np.integer) or where < 1:
-        raise ValueError(f"a mechanism is for a Space, a TabularMDP or a number of components from 1 on, not {where!r}")
+    if isinstance(where, bool) or not isinstance(where, int | np.integer) or not 1 <= where <= MAX_COMPONENTS:
+        raise ValueError(
+            f"a mechanism is for a Space, a TabularMDP or a number of components from 1 to {MAX_COMPONENTS}, "
+            f"not {where!r}"
+        )
     return Space((1,) * int(where))
 
 

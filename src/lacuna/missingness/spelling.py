@@ -45,6 +45,8 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     ValueError: no mechanism is called 'mcra'; did you mean 'mcar'? There are none, mcar, mcolor, mcolor-xy, mfog,
     whole, bursts, bursts-each, after
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a mechanism is written as text, e.g. 'mcar:0.4', not {text!r}")
     kind, colon, rest = text.strip().partition(":")
     if kind not in MECHANISMS:
         close = get_close_matches(kind, MECHANISMS, n=1)

@@ -16,8 +16,9 @@ from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import Store
 from lacuna.trials import Problem, run_trial
 
-# A portion is some seconds of work: what a killed process loses at most, and what one file holds.
-_STEPS_A_PORTION, _RUNS_A_PORTION = 4_000_000, 250
+# A portion is what a killed process loses at most and what one file holds: some seconds of work, and a small part of
+# a small study.
+_STEPS_A_PORTION, _RUNS_A_PORTION, _PORTIONS = 4_000_000, 250, 64
 
 _CURVES = {
     "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_water": "episode_water",
@@ -121,7 +122,7 @@ def in_shard(run: RunSpec, shard: tuple[int, int]) -> bool:
 
 def portions_left(study: Study, store: Store, shard: tuple[int, int]) -> Iterator[list[RunSpec]]:
     """Runs that nobody has finished yet, in portions; the store is looked at again before each portion."""
-    size = max(1, min(_RUNS_A_PORTION, _STEPS_A_PORTION // study.spec.steps))
+    size = max(1, min(_RUNS_A_PORTION, _STEPS_A_PORTION // study.spec.steps, len(study) // _PORTIONS))
     mine = (run for run in study.runs() if in_shard(run, shard))
     while portion := list(islice(mine, size)):
         done = store.done()
@@ -155,4 +156,8 @@ def run_study(
             watch(progress)
     finally:
         store.stop_running()
+    # What others stored meanwhile counts too.
+    done = store.done()
+    progress.done = sum(run.id in done for run in study.runs() if in_shard(run, shard))
+    watch(progress)
     return progress
