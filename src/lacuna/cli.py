@@ -63,7 +63,7 @@ def run(
         "mcar:0.4"
     ),
     method: Annotated[str, typer.Option(help="A method; `lacuna methods` lists them.")] = "mi-synthetic",
-    K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.  [default: 10]")] = None,
+    K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.", show_default="10")] = None,
     alpha: Annotated[float, typer.Option(help="Step size, above 0 and up to 1.")] = 0.1,
     gamma: Annotated[float, typer.Option(help="Discount, 0 to 1.")] = 1.0,
     epsilon: Annotated[float, typer.Option(help="Share of uniform actions, 0 to 1.")] = 0.0,
@@ -82,7 +82,7 @@ def run(
     map_file: Annotated[Path | None, typer.Option("--map", help="Lake World: a text file with another map.")] = None,
     hide_first: Annotated[bool, typer.Option("--hide-first", help="The first state may be incomplete too.")] = False,
     driver: Annotated[str, typer.Option(help="compiled, or stepwise: the plain Python loop.")] = "compiled",
-    workers: Annotated[int | None, typer.Option(help="Trials at a time.  [default: one per core]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
 ) -> None:
     """Run one method in one world and show how it does."""

@@ -25,7 +25,7 @@ Folder = Annotated[Path, typer.Argument(help="The folder of results.", show_defa
 @app.command()
 def plan(
     file: File,
-    workers: Annotated[int | None, typer.Option(help="Runs at a time.  [default: one per core]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
     out: Annotated[Path | None, typer.Option(help="A folder of results: leave out what it holds already.")] = None,
 ) -> None:
     """Say how many runs and steps a study has, and how long it will take here, by trying some."""
@@ -67,7 +67,7 @@ def seconds_a_run(study: Study, budget: float = 3.0) -> tuple[float, int]:
 def run(
     file: File,
     out: Annotated[Path, typer.Option(help="The folder of results; what it holds is not computed again.")],
-    workers: Annotated[int | None, typer.Option(help="Runs at a time.  [default: one per core]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
     engine: Annotated[str, typer.Option(help="local, dask or slurm.")] = "local",
     scheduler: Annotated[str | None, typer.Option(help="Dask: the scheduler, e.g. tcp://host:8786.")] = None,
     shard: Annotated[str, typer.Option(help="Only part i of n, e.g. 2/3: for machines that share nothing.")] = "1/1",
