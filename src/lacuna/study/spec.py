@@ -11,20 +11,23 @@ from difflib import get_close_matches
 from functools import cached_property
 from inspect import signature
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from lacuna.agent import MAX_COUNT
 from lacuna.methods import METHODS, Settings
 from lacuna.trials import Problem
-from lacuna.worlds.registry import find_builder, make_world
+from lacuna.worlds.registry import find_builder, make_world, shown, typed_parameters
 
 RESULTS = 1
 """Raised when the same run would give other figures: it is part of a run's name, so old results are never mixed in."""
 
 _SETTINGS = {field.name: field.default for field in fields(Settings)}
 _FOR_MI = ("K", "vote", "update", "p_shuffle")
+_MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
 
 
 class StudyError(ValueError):
@@ -75,15 +78,15 @@ class WorldSpec(BaseModel):
 class StudySpec(_Strict):
     """What a study file holds."""
 
-    name: str
-    steps: int = Field(ge=1)
-    trials: int = Field(ge=1)
-    first_trial: int = Field(default=0, ge=0)
+    name: str = Field(pattern=r"^[\w.+,()-]([\w.+,() -]*[\w.+,()-])?$", max_length=100)
+    steps: int = Field(ge=1, le=MAX_COUNT)
+    trials: int = Field(ge=1, le=_MOST_RUNS)
+    first_trial: int = Field(default=0, ge=0, le=2**31)
     missingness: list[str] = Field(min_length=1)
     worlds: list[WorldSpec] = Field(min_length=1)
     methods: list[MethodSpec] = Field(min_length=1)
     grid: Choices = Choices()
-    curve_points: int = Field(default=0, ge=0)
+    curve_points: int = Field(default=0, ge=0, le=10_000)
     curve_times: list[int] = []
     first_observed: bool = True
 
@@ -157,8 +160,9 @@ class Study:
     def read(cls, path: str | Path) -> Study:
         """Read and check a study file; a wrong one gives a sentence for everything that is wrong."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            # Some editors put a mark before the first character, which TOML does not know.
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
             raise StudyError(f"{path} cannot be read: {error}") from error
         return cls.parse(text, str(path))
 
@@ -181,7 +185,7 @@ class Study:
         """
         try:
             data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise StudyError(f"{name} is not valid TOML: {error}") from error
         return cls.from_data(data, name)
 
@@ -224,11 +228,13 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
     """Worlds x missingness, and methods x choices, with a sentence for everything that cannot be."""
     wrong: list[str] = []
     problems = []
+    if len(spec.worlds) * len(spec.missingness) > _MOST_SETTINGS:
+        return (), (), [f"worlds x missingness are more than {_MOST_SETTINGS}"]
     for i, world in enumerate(spec.worlds):
         try:
             mdp = make_world(world.name, **world.parameters)
         except (TypeError, ValueError) as error:
-            wrong.append(f"worlds[{i}]: {error}")
+            wrong.append(f"worlds[{i}] is {shown({'name': world.name, **world.parameters})}: {error}")
             continue
         parameters = _frozen(_unusual(world.name, world.parameters))
         for j, text in enumerate(spec.missingness):
@@ -236,14 +242,16 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
                 mechanism = Problem.on(mdp, world.name, text).mechanism
                 problems.append((world.name, parameters, mechanism.name))
             except (TypeError, ValueError) as error:
-                wrong.append(f"missingness[{j}] is {text!r} in worlds[{i}]: {error}")
+                wrong.append(f"missingness[{j}] is {shown(text)} in worlds[{i}]: {error}")
     settings: list[Settings] = []
     for i, method in enumerate(spec.methods):
         settings += _settings_of(i, method, spec.grid, wrong)
+    if (n := len(set(problems)) * len(set(settings)) * spec.trials) > _MOST_RUNS:
+        wrong.append(f"there would be {n} runs; there must be at most {_MOST_RUNS} in a study: split it by first_trial")
     if spec.curve_points > spec.steps:
         wrong.append(f"curve_points is {spec.curve_points}; there cannot be more than steps, {spec.steps}")
     wrong += [
-        f"curve_times[{i}] is {t}; it must be a step between 1 and {spec.steps}"
+        f"curve_times[{i}] is {shown(t)}; it must be a step between 1 and {spec.steps}"
         for i, t in enumerate(spec.curve_times)
         if not 1 <= t <= spec.steps
     ]
@@ -252,7 +260,7 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
 
 def _settings_of(i: int, method: MethodSpec, grid: Choices, wrong: list[str]) -> list[Settings]:
     if method.name not in METHODS:
-        wrong.append(f"methods[{i}].name is {method.name!r}{_nearest(method.name, METHODS)}; it must be one of "
+        wrong.append(f"methods[{i}].name is {shown(method.name)}{_nearest(method.name, METHODS)}; it must be one of "
                      f"{', '.join(METHODS)}")  # fmt: skip
         return []
     axes: dict[str, list[Any]] = {}
@@ -262,6 +270,9 @@ def _settings_of(i: int, method: MethodSpec, grid: Choices, wrong: list[str]) ->
             values = getattr(grid, key)
         if values:
             axes[key] = values
+    if (n := prod(map(len, axes.values()))) > _MOST_SETTINGS:
+        wrong.append(f"methods[{i}] ({method.name}) has {n} settings; there must be at most {_MOST_SETTINGS}")
+        return []
     found = []
     for chosen in product(*axes.values()):
         try:
@@ -273,12 +284,15 @@ def _settings_of(i: int, method: MethodSpec, grid: Choices, wrong: list[str]) ->
 
 def _unusual(world: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that differ from their default."""
-    known = signature(find_builder(world, parameters)).parameters
-    return {key: value for key, value in parameters.items() if value != known[key].default}
+    known = signature(find_builder(world, {})).parameters
+    typed = typed_parameters(world, parameters)
+    return {key: value for key, value in typed.items() if value != known[key].default}
 
 
 def _tuple(value: Any) -> Any:
-    return tuple(_tuple(item) for item in value) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return tuple(_tuple(item) for item in value)
+    return value + 0.0 if isinstance(value, float) else value  # -0.0 and 0.0 are the same number
 
 
 def _frozen(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -305,18 +319,36 @@ def _sentences(error: ValidationError) -> list[str]:
         elif item["type"] == "missing":
             line = f"{place} is missing; it is needed"
         else:
-            line = f"{place} is {item['input']!r}; {_after_subject(item['msg'])}"
+            line = f"{place} is {shown(item['input'])}; it must be {_wanted(item['type'], item.get('ctx', {}), place)}"
         lines[line] = None
     return list(lines)
 
 
-def _after_subject(message: str) -> str:
-    """A complaint of pydantic's, whose subject was named already."""
-    return message.replace("Input should", "it should").replace("Value should", "it should")
+_WANTED = {
+    "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
+    "string_type": "a text in quotes", "bool_type": "true or false",
+    "string_pattern_mismatch": "made of letters, digits, spaces inside, and any of . , + - _ ( )",
+    "too_short": "a list of at least one value", "string_too_long": "shorter: at most 100 characters",
+    "model_type": "a table of keys and values, e.g. {name = …}", "dict_type": "a table of keys and values",
+}  # fmt: skip
+
+
+def _wanted(kind: str, bound: Mapping[str, Any], place: str) -> str:
+    """What pydantic expected, in our words."""
+    if kind == "greater_than_equal":
+        return f"{bound['ge']} or larger"
+    if kind == "less_than_equal":
+        return f"at most {bound['le']}"
+    if kind == "list_type":
+        return f"a list: [[{place}]], or {place} = [{{name = …}}, …]" if place in _MODELS else "a list"
+    return _WANTED[kind]
 
 
 def _place(parts: tuple[int | str, ...]) -> str:
     place = ""
     for part in parts:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
-    return place
+        if isinstance(part, int):
+            place += f"[{part}]"
+        else:
+            place += ("." if place else "") + (part if part.isidentifier() and len(part) < 60 else shown(part))
+    return place or "the study"

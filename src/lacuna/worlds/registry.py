@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import gymnasium
 
@@ -93,21 +94,63 @@ def find_builder(name: str, parameters: Mapping[str, Any]) -> Callable[..., obje
                 f"the world {name!r} has no parameter {parameter!r}{_nearest(parameter, known)}; "
                 f"there are {', '.join(known)}"
             )
-    _check_types(name, builder, parameters)
+    _typed(name, builder, parameters)
     return builder
 
 
-def _check_types(name: str, builder: Callable[..., object], parameters: Mapping[str, Any]) -> None:
+def typed_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as the types that their world declares, so that 1 and 1.0 are the same number.
+
+    Examples
+    --------
+    >>> typed_parameters("lake", {"wind": 0, "stay": True})
+    {'wind': 0.0, 'stay': True}
+    """
+    return _typed(name, find_builder(name, parameters), parameters)
+
+
+def _typed(name: str, builder: Callable[..., object], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse a value of the wrong type, e.g. a text for a number, before the world trips over it."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  only needed to make a world
 
     types = get_type_hints(builder)
+    typed = {}
     for parameter, value in parameters.items():
         try:
-            TypeAdapter(types[parameter]).validate_python(value, strict=True)
-        except ValidationError as error:
-            wanted = " or ".join(dict.fromkeys(item["msg"].removeprefix("Input ") for item in error.errors()))
-            raise ValueError(f"{parameter} of the world {name!r} is {value!r}; it {wanted}") from None
+            typed[parameter] = TypeAdapter(types[parameter]).validate_python(value, strict=True)
+        except ValidationError:
+            wanted = _in_words(types[parameter])
+            raise ValueError(f"{parameter} of the world {name!r} is {shown(value)}; it must be {wanted}") from None
+        if isinstance(value, int) and abs(value) > _MAX_WHOLE:
+            raise ValueError(f"{parameter} of the world {name!r} is {shown(value)}; it must be at most {_MAX_WHOLE}")
+    return typed
+
+
+_MAX_WHOLE = 10**12
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def _in_words(wanted: Any) -> str:
+    """A type as people say it."""
+    inner = [item for item in get_args(wanted) if item is not NoneType]
+    origin = get_origin(wanted)
+    if origin in (Union, UnionType):
+        # A named tuple stands beside the plain one that people write.
+        return " or ".join(_in_words(item) for item in inner if not hasattr(item, "_fields"))
+    if origin is tuple:
+        return f"a list of {len(inner)} values, each {_in_words(inner[0])}"
+    if inner:
+        return f"a list of values, each {_in_words(inner[0])}"
+    return _WORDS.get(wanted, str(wanted))
+
+
+def shown(value: object) -> str:
+    """A value in a message, cut if it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write whole numbers of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _nearest(name: str, choices: Mapping[str, object]) -> str:

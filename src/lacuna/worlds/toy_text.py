@@ -178,5 +178,7 @@ def _check_desc(desc: Sequence[str]) -> None:
                 raise ValueError(f"desc, row {row}, column {column}: {sign!r} is unknown; there are S, F, H and G")
         if len(line) != len(desc[0]):
             raise ValueError(f"desc, row {row}: the row has {len(line)} cells, the first has {len(desc[0])}")
+    if desc and len(desc[0]) < 2:
+        raise ValueError(f"desc has rows of {len(desc[0])} cells; they must have at least 2")
     if not any("S" in line for line in desc):
         raise ValueError(f"desc has no start 'S' in {len(desc)} rows; it needs at least one")

@@ -13,6 +13,7 @@ from lacuna.space import Space
 Floats = NDArray[np.float64]
 
 _STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))
+_MAX_CELLS = 1_000_000
 _BANDIT = ((0.9, 0.1), (0.2, 0.6), (0.5, 0.5), (0.0, 1.0))
 
 
@@ -67,6 +68,7 @@ def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
     """
     _check_length("n_rows", n_rows)
     _check_length("n_columns", n_columns)
+    _check_length("the number of cells", n_rows * n_columns)
     _check_slip(slip)
     space = Space((n_rows, n_columns), ("row", "column"))
     goal = space.n_states - 1
@@ -107,8 +109,9 @@ def bandit(pays: Sequence[Sequence[float]] = _BANDIT) -> TabularMDP:
     >>> bandit().outcomes(0, 1)
     [(0.9, 0, 0.0, True), (0.1, 0, 1.0, True)]
     """
-    table = np.asarray(pays, dtype=np.float64)
-    if table.shape != (4, 2) or not ((table >= 0) & (table <= 1)).all():
+    even = len(pays) == 4 and all(len(row) == 2 for row in pays)
+    table = np.asarray(pays if even else [], dtype=np.float64)
+    if not even or not ((table >= 0) & (table <= 1)).all():
         raise ValueError(f"pays is {pays}; it must be 4 rows (contexts) of 2 probabilities between 0 and 1")
     return TabularMDP.build(
         lambda s, a: [(1.0 - float(table[s, a]), s, 0.0, True), (float(table[s, a]), s, 1.0, True)],
@@ -155,8 +158,8 @@ def _cost_of(distance: NDArray[np.int64], slip: float, gamma: float) -> Floats:
 
 
 def _check_length(what: str, n: int) -> None:
-    if n < 2:
-        raise ValueError(f"{what} is {n}; it must be at least 2")
+    if not 2 <= n <= _MAX_CELLS:
+        raise ValueError(f"{what} is {n}; it must be at least 2 and at most {_MAX_CELLS}")
 
 
 def _check_slip(slip: float) -> None:
