@@ -321,9 +321,10 @@ def test_two_values() -> None:
 
 
 def test_three_values_give_the_studentised_bootstrap_no_bounds_even_where_their_sums_round() -> None:
-    # One resample in nine repeats a value three times; 0.1 + 0.1 + 0.1 is not 0.3, but the spread is none.
-    assert np.std([0.1, 0.1, 0.1]) > 0
-    assert mean_interval([0.1, 0.3, 0.7], kind="studentised")[1:3] == (None, None)
+    # One resample in nine repeats a value three times: it has no spread, though 0.1 + 0.1 + 0.1 is not 0.3.
+    values = [0.1, 0.2, 0.4]
+    assert all(np.std([value] * 3) > 0 for value in values)
+    assert mean_interval(values, kind="studentised")[1:3] == (None, None)
 
 
 def test_a_middle_without_spread_gives_no_interval_rather_than_a_certain_one() -> None:
