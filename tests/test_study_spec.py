@@ -551,49 +551,14 @@ def test_a_value_of_any_kind_in_any_place_parses_or_gives_sentences(table: str, 
 
 # --- expansion -----------------------------------------------------------------------------------------------------
 
-PAPER = """
-name = "paper"
-steps = 50000
-trials = 5
-missingness = [
-  "mcar:0.1", "mcar:0.2", "mcar:0.3", "mcar:0.4", "mcar:0.5", "mcar:0.6",
-  "mcolor:0.1,0.2,0.3", "mcolor:0.2,0.4,0.6",
-  "mfog:0.5,0.0",
-]
-worlds = [{name = "lake"}, {name = "lake", stay = true}]
-
-[grid]
-alpha = [0.1, 0.5, 1]
-gamma = [0, 0.5, 0.9, 1]
-epsilon = [0, 0.05]
-
-[[methods]]
-name = "random-action"
-
-[[methods]]
-name = "last-fully-observed"
-
-[[methods]]
-name = "last-observed"
-
-[[methods]]
-name = "missing-as-state"
-
-[[methods]]
-name = "mi-synthetic"
-K = [1, 5, 10]
-p_shuffle = [0.0, 1.0]
-
-[[methods]]
-name = "mi-conservative"
-K = [1, 5, 10]
-p_shuffle = [0.0, 1.0]
-"""
+STUDIES = Path(__file__).parents[1] / "studies"
+PAPER = (STUDIES / "paper.toml").read_text()
 
 
-def test_a_study_of_the_papers_size_expands_to_34560_runs_with_as_many_names() -> None:
-    study = Study.parse(PAPER)
-    assert (len(study.problems), len(study.settings), len(study)) == (18, 16 * 24, 34_560)
+@pytest.mark.parametrize("reading", ["paper", "paper-continuing"])
+def test_the_papers_study_expands_to_34560_runs_with_as_many_names(reading: str) -> None:
+    study = Study.read(STUDIES / f"{reading}.toml")
+    assert (len(study.problems), len(study.settings), len(study)) == (18 * 2, 16 * 12, 34_560)
     assert len({run.id for run in study.runs()}) == 34_560
     assert {run.trial for run in study.runs()} == set(range(5))
     assert {run.settings.method for run in study.runs()} == set(METHODS)
