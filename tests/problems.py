@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from lacuna.loop import Trace
 from lacuna.mdp import TabularMDP
 from lacuna.methods import METHODS, UPDATES, VOTES, Settings
 from lacuna.missingness import Mechanism, by_component, by_true_state, parse
-from lacuna.rollout import Run, Trace
+from lacuna.rollout import Run
 from lacuna.worlds.lake import Lake
 
 READINGS = ("episodic", "continuing")

@@ -9,10 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from lacuna.agent import Agent
+from lacuna.loop import Trace
 from lacuna.mdp import TabularMDP
 from lacuna.methods import METHODS, UPDATES, VOTES, Settings
 from lacuna.missingness import mcar, none
-from lacuna.rollout import Run, Trace
+from lacuna.rollout import Run
 from lacuna.space import Space
 from lacuna.worlds.gym import TabularEnv
 from problems import READINGS, lake, mechanisms

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lacuna.loop import Trace
 from lacuna.mdp import TabularMDP
 from lacuna.measures import SUMS, blank_tally, calibration_error, episode_means, figures, mean_and_error
 from lacuna.methods import METHODS, Settings
 from lacuna.missingness import mcar, none
-from lacuna.rollout import DRIVERS, Run, Trace
+from lacuna.rollout import DRIVERS, Run
 from lacuna.space import Space
 from lacuna.trials import EARLY, Problem, run_trial
 from problems import READINGS, lake, mechanisms

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lacuna.agent import Agent
+from lacuna.loop import Trace
 from lacuna.mdp import TabularMDP
 from lacuna.methods import METHODS, UPDATES, VOTES, Settings
 from lacuna.missingness import mcar
-from lacuna.rollout import Run, Trace
+from lacuna.rollout import Run
 from lacuna.space import Space
 from lacuna.streams import Stream
 from lacuna.voting import action_probabilities

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,22 +14,18 @@ from numpy.typing import NDArray
 
 from lacuna import savefile
 from lacuna.agent import MAX_COUNT, MAX_REWARD, Agent
-from lacuna.compiled import kernel
-from lacuna.counts import CountTable, has_room
-from lacuna.imputation.carry import code_of
-from lacuna.learner import Memory, act, begin, draws_per_step, learn
-from lacuna.mdp import Dynamics, TabularMDP, move, start_state
-from lacuna.measures import Tally, blank_tally, figures, score
-from lacuna.methods import Rules, Settings
-from lacuna.missingness.mechanism import Hiding, Mechanism, hide
+from lacuna.learner import draws_per_step
+from lacuna.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
+from lacuna.mdp import TabularMDP
+from lacuna.measures import blank_tally, figures, score
+from lacuna.methods import Settings
+from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
-from lacuna.space import Layout, copy_into, pack
-from lacuna.streams import Stream, Uniforms
+from lacuna.space import pack
+from lacuna.streams import Stream
 from lacuna.worlds.gym import TabularEnv
 
 DRIVERS = ("compiled", "stepwise")
-
-_FRESH, _STATE, _MODE, _EPISODE_STEPS = range(4)
 
 # Numbers prepared per stream between two visits of the compiled loop: some thousand steps, yet small enough for cache.
 _AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
@@ -52,129 +48,6 @@ def play(env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | 
             observation, _ = env.reset()
             agent.begin(observation)
     return total
-
-
-class Scene(NamedTuple):
-    """What surrounds the agent in a compiled run: the world, what hides it, and where things stand."""
-
-    world: Dynamics
-    how: Hiding
-    first_observed: bool
-    place: NDArray[np.int64]
-    observation: NDArray[np.int64]
-    mask: NDArray[np.bool_]
-
-
-class Mind(NamedTuple):
-    """The agent in a compiled run."""
-
-    rules: Rules
-    layout: Layout
-    memory: Memory
-    counts: CountTable
-
-
-class Supply(NamedTuple):
-    """The four streams of a compiled run and how many numbers of each one step may use."""
-
-    needs: NDArray[np.int64]
-    world: Uniforms
-    missingness: Uniforms
-    imputation: Uniforms
-    exploration: Uniforms
-
-
-class Trace(NamedTuple):
-    """A full record of steps, or arrays of length 0 for none.
-
-    For every step: the true state left, the action, the reward, the true state entered, what was seen of it, the
-    pathways after learning, and whether the episode ended or was cut off.
-    """
-
-    state: NDArray[np.int64]
-    action: NDArray[np.int64]
-    reward: NDArray[np.float64]
-    arrival: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    pathways: NDArray[np.int64]
-    ended: NDArray[np.int64]
-    truncated: NDArray[np.int64]
-
-
-@kernel
-def has_numbers(uniforms: Uniforms, n: int) -> bool:
-    """Whether at least `n` numbers are waiting."""
-    return bool(uniforms.block.shape[0] - uniforms.cursor[0] >= n)
-
-
-@kernel
-def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
-    """Show the true state, minus what the mechanism hides, as the new observation; -1 is "no action yet"."""
-    place, world = scene.place, scene.world
-    state = place[_STATE]
-    if action < 0 and scene.first_observed:
-        scene.mask[:] = False
-    else:
-        hide(world.shows[state], state, action, place[_MODE : _MODE + 1], scene.how, uniforms, scene.mask)
-    for j in range(scene.mask.shape[0]):
-        # The value, or -1 where hidden; as a sum, because a branch on chance is slow.
-        value = world.shown[state, j]
-        scene.observation[j] = value - int(scene.mask[j]) * (value + 1)
-
-
-@kernel
-def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, trace: Trace) -> int:
-    """Run up to `n` steps; gives how many were done before numbers or room for counts ran low."""
-    world, place = scene.world, scene.place
-    rules, layout, memory, counts = mind.rules, mind.layout, mind.memory, mind.counts
-    for t in range(n):
-        if not (
-            has_numbers(supply.world, supply.needs[0])
-            and has_numbers(supply.missingness, supply.needs[1])
-            and has_numbers(supply.imputation, supply.needs[2])
-            and has_numbers(supply.exploration, supply.needs[3])
-            and has_room(rules.K, counts)
-        ):
-            return t
-        if place[_FRESH]:
-            place[_FRESH] = 0
-            place[_STATE] = start_state(0, world, supply.world)
-            look(-1, scene, supply.missingness)
-            begin(scene.observation, rules, layout, memory, supply.imputation)
-
-        state = place[_STATE]
-        action = act(rules, memory, supply.exploration)
-        outcome = move(state, action, world, supply.world)
-        arrival = world.next_state[outcome]
-        reward = world.reward[outcome]
-        ended = world.ends[outcome]
-        terminated = ended and world.terminates
-        place[_STATE] = arrival
-        place[_EPISODE_STEPS] += 1
-        truncated = not terminated and place[_EPISODE_STEPS] == world.max_steps
-        look(action, scene, supply.missingness)
-        learn(action, reward, scene.observation, terminated, rules, layout, memory, counts, supply.imputation)
-
-        truth = code_of(world.shown[arrival], layout)
-        score(
-            action, reward, ended, terminated or truncated, world.bad[arrival], scene.observation, truth, memory.C,
-            rules, layout, tally,
-        )  # fmt: skip
-        if t < trace.state.shape[0]:
-            trace.state[t] = state
-            trace.action[t] = action
-            trace.reward[t] = reward
-            trace.arrival[t] = arrival
-            copy_into(trace.seen[t], scene.observation)
-            copy_into(trace.pathways[t], memory.S)
-            trace.ended[t] = ended
-            trace.truncated[t] = truncated
-        if terminated or truncated:
-            place[_EPISODE_STEPS] = 0
-            place[_STATE] = start_state(world.restart[arrival], world, supply.world)
-            look(-1, scene, supply.missingness)
-            begin(scene.observation, rules, layout, memory, supply.imputation)
-    return n
 
 
 class Run:
@@ -217,7 +90,7 @@ class Run:
         self.agent = Agent(mdp.space, mdp.n_actions, settings, seed=seed)
         self.world = Stream(seed, "world")
         self.missingness = Stream(seed, "missingness")
-        self.place = np.array([1, 0, 0, 0], dtype=np.int64)
+        self.place = np.array(FRESH_PLACE, dtype=np.int64)
         self.tally = blank_tally(mdp.n_actions, mdp.space.d, settings.pathways)
         self.curve: list[NDArray[np.float64]] = []
         self.seconds = 0.0
@@ -356,7 +229,7 @@ class Run:
                 setattr(run, name, Stream(agent.seed, name, position))
             last = np.array([1, mdp.n_states, mechanism.rates.shape[0], mdp.max_steps or MAX_COUNT]) - [0, 1, 1, 1]
             run.place[:] = savefile.take(arrays, "place", "int64", run.place.shape, 0, last)
-            if bool(run.place[_FRESH]) == agent.ready:
+            if bool(run.place[FRESH]) == agent.ready:
                 raise ValueError("its agent and its world disagree on whether an episode has begun")
             for name, blank in run.tally._asdict().items():
                 blank[...] = savefile.take(arrays, f"tally_{name}", str(blank.dtype), blank.shape)

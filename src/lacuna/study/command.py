@@ -84,9 +84,13 @@ def run(
 
     study = Study.read(file)
     part = _shard(shard)
+    # A task of SLURM's gets the cores it asks for, not those of the machine that submits it.
+    cpus = workers or 1
     workers = _checked_workers(workers)
     if engine not in ("local", "dask", "slurm"):
         raise ValueError(f"engine is {engine!r}; it must be local, dask or slurm")
+    if engine == "slurm" and part != (1, 1):
+        raise ValueError(f"shard is {shard!r}, but the SLURM engine makes its own shards; say how many with --tasks")
     if engine == "dask" and not scheduler:
         raise ValueError("the Dask engine needs --scheduler ADDRESS")
     store = Store(out)
@@ -97,7 +101,7 @@ def run(
             options: dict[str, Any] = {"timeout_min": minutes, "mem_gb": memory}
             if partition:
                 options["slurm_partition"] = partition
-            progress = run_on_slurm(study, store, tasks=tasks, cpus=workers, options=options, watch=watch)
+            progress = run_on_slurm(study, store, tasks=tasks, cpus=cpus, options=options, watch=watch)
         else:
             where = Dask(scheduler) if scheduler and engine == "dask" else Local(workers)
             progress = run_study(study, store, where, shard=part, watch=watch)
