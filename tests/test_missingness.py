@@ -237,7 +237,7 @@ def test_actions_can_be_given_by_name() -> None:
     ("after:jump=0.5", world(), r"no action is called 'jump'; there are slow, fast"),
     ("after:9=0.5", world(), r"after has a rate for action 9; there are actions 0 to 1"),
     ("after:0=2", world(), r"action 0 of after is 2.0; it must be between 0 and 1"),
-    ("mcar:0.4", 0, r"a mechanism is for a Space, a TabularMDP or a number of components from 1 to 100000, not 0"),
+    ("mcar:0.4", 0, r"a mechanism is for a Space, a TabularMDP or a number of components from 1 to 1000000, not 0"),
 ])  # fmt: skip
 def test_a_text_that_is_no_mechanism_is_refused_with_a_sentence(text: str, where: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

@@ -163,6 +163,11 @@ class Agent:
         return tuple(self.space.decode(int(s)) for s in self.memory.S)
 
     @property
+    def action(self) -> int | None:
+        """The action that was chosen and has not been learned from yet; None if there is none."""
+        return self._action if self._phase == "acted" else None
+
+    @property
     def seed(self) -> int:
         """The seed of both streams."""
         return self.imputation.seed
@@ -194,6 +199,10 @@ class Agent:
                 )
             seen[j] = value if value < size else MISSING
         return seen
+
+    def __repr__(self) -> str:
+        K = f", K={self.settings.K}" if self.method.multiple else ""
+        return f"Agent({self.method.name!r}{K}, {self.steps} steps, seed={self.seed})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the complete state to a file, whole or not at all."""

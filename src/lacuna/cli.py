@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,18 +27,27 @@ app = typer.Typer(
 )
 
 
+class _Stopped(BaseException):
+    """Ctrl-C, under a name that no library on the way catches."""
+
+
+def _stop(*_: object) -> None:
+    raise _Stopped
+
+
 app.add_typer(study_app, name="study")
 
 
 def main() -> None:
     """Run the command; a wrong value gives one sentence and exit code 2, never a traceback."""
+    signal.signal(signal.SIGINT, _stop)
     try:
         app()
     except (ValueError, TypeError, OSError) as error:
         typer.echo(f"lacuna: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("lacuna: stopped", err=True)
+    except _Stopped:
+        typer.echo("lacuna: stopped; a study keeps what it has done, and the same command goes on", err=True)
         sys.exit(130)
 
 
@@ -92,7 +102,9 @@ def run(
     settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle)  # type: ignore[arg-type]
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None
-    problem = Problem.named(world, missingness, {k: v for k, v in parameters.items() if v is not None})
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    problem = Problem.named(world, missingness, parameters)
+    _tell_if_compiling()
     if trials < 1:
         raise ValueError(f"trials is {trials}; it must be 1 or larger")
     with _progress(trials * steps, f"{settings.method} in {world}, {missingness}") as advance:
@@ -100,10 +112,21 @@ def run(
             problem, settings, steps=steps, seeds=range(seed, seed + trials), first_observed=not hide_first,
             driver=driver, workers=workers, progress=advance,
         )  # fmt: skip
+    given = {name: value for name, value in parameters.items() if name != "map"}
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        what = {"world": world, **given, "missingness": problem.missingness, **settings.as_dict()}
+        typer.echo(json.dumps([what | row for row in rows], indent=1))
     else:
-        _show_trials(problem, settings, rows)
+        named = ", ".join(f"{name} = {value}" for name, value in given.items())
+        _show_trials(problem, f"{world} ({named})" if named else world, settings, rows)
+
+
+def _tell_if_compiling() -> None:
+    """Say why nothing seems to happen the first time."""
+    from lacuna.compiled import cache_folder
+
+    if not Path(cache_folder()).exists():
+        typer.echo("compiling the kernels, once: about 20 seconds …", err=True)
 
 
 @contextmanager
@@ -128,7 +151,7 @@ _FIGURES = {
     "episodes": "episodes completed",
     "open_steps": "steps in the open episode",
     "reward_per_step": "reward per step",
-    "reward_per_step_early": "… over the first steps",
+    "reward_per_step_early": "… over the first 10,000 steps",
     "reward_per_step_late": "… over the last fifth",
     "stay_share": "share of stay actions",
     "guessed_right": "hidden components guessed right",
@@ -138,17 +161,17 @@ _FIGURES = {
 }
 
 
-def _show_trials(problem: Problem, settings: Settings, rows: list[dict[str, Any]]) -> None:
+def _show_trials(problem: Problem, world: str, settings: Settings, rows: list[dict[str, Any]]) -> None:
     """Mean and standard error over trials, as a table."""
     from rich.console import Console
     from rich.table import Table
 
     from lacuna.measures import mean_and_error
 
-    K = f", K = {settings.K}" if settings.K else ""
+    chosen = ", ".join(f"{name} = {value}" for name, value in settings.unusual().items())
     title = (
-        f"{settings.method}{K} in {problem.world}, {problem.missingness} ({problem.mechanism.label}), "
-        f"{len(rows)} trials of {rows[0]['steps']:,} steps"
+        f"{settings.method}{f' ({chosen})' if chosen else ''} in {world}, {problem.missingness} "
+        f"({problem.mechanism.label}); trials: {len(rows)} of {rows[0]['steps']:,} steps"
     )
     table = Table(title=title, title_justify="left")
     for column in ("", "mean", "standard error", "trials"):

@@ -19,15 +19,15 @@ from lacuna.imputation.carry import (
     token_row,
 )
 from lacuna.imputation.joint import draw_successors
-from lacuna.methods import Rules
+from lacuna.methods import Impute, Rules, Teach
 from lacuna.qlearning import update_apart, update_together
 from lacuna.space import Layout, copy_into, unpack
 from lacuna.streams import Uniforms, draw
 from lacuna.voting import NO_STATE, choose_action
 
-_NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = range(5)
+_NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = (int(kind) for kind in Impute)
 _ANYWHERE = np.uint64(0)
-_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS = range(3)
+_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS = (int(kind) for kind in Teach)
 
 
 class Memory(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ class Dynamics(NamedTuple):
     bad: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TabularMDP:
     """A finite decision problem: frozen arrays over *true* states, and what each of them shows the agent.
 
@@ -149,10 +150,11 @@ class TabularMDP:
         )
 
     def __post_init__(self) -> None:
-        if self.n_actions < 1:
+        if not isinstance(self.n_actions, int | np.integer) or self.n_actions < 1:
             raise ValueError(f"n_actions is {self.n_actions}; there must be at least 1")
-        if self.max_steps < 0:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be 0 (never) or larger")
+        if not isinstance(self.max_steps, int | np.integer) or self.max_steps < 0:
+            raise ValueError(f"max_steps is {self.max_steps}; it must be a whole number, 0 (never) or larger")
+        self._own_arrays()
         if not self.action_names:
             object.__setattr__(self, "action_names", tuple(str(a) for a in range(self.n_actions)))
         if len(self.action_names) != self.n_actions:
@@ -160,9 +162,15 @@ class TabularMDP:
         self._check_transitions()
         self._check_starts()
         self._check_states()
-        for array in (self.ptr, self.next_state, self.probability, self.reward, self.ends, self.shows, self.restart,
-                      self.bad, *self.regions.values()):  # fmt: skip
-            array.setflags(write=False)
+
+    def _own_arrays(self) -> None:
+        """Keep private copies that nobody can write to, so that a world never changes after it was checked."""
+        kinds: dict[str, type[np.generic]] = dict.fromkeys(("ptr", "next_state", "shows", "restart"), np.int64)
+        kinds |= {"probability": np.float64, "reward": np.float64, "ends": np.bool_, "bad": np.bool_}
+        for what, kind in kinds.items():
+            object.__setattr__(self, what, _frozen(getattr(self, what), kind))
+        regions = {name: _frozen(states, np.bool_) for name, states in self.regions.items()}
+        object.__setattr__(self, "regions", MappingProxyType(regions))
 
     def _check_transitions(self) -> None:
         n_rows = self.n_states * self.n_actions
@@ -209,10 +217,14 @@ class TabularMDP:
         if not self.starts:
             raise ValueError("a world needs at least one way to start")
         for g, start in enumerate(self.starts):
-            if not start or abs(sum(start.values()) - 1.0) > 1e-9 or min(start.values()) < 0:
+            if not start or not abs(sum(start.values()) - 1.0) <= 1e-9 or min(start.values()) < 0:
                 raise ValueError(f"the probabilities of start {g} must be positive and add up to 1, got {dict(start)}")
             if not all(0 <= s < self.n_states for s in start):
                 raise ValueError(f"start {g} names a state outside 0 to {self.n_states - 1}: {sorted(start)}")
+
+    def __repr__(self) -> str:
+        shows = " x ".join(f"{name} {n}" for name, n in zip(self.space.names, self.space.sizes, strict=True))
+        return f"TabularMDP({self.name!r}, {self.n_states} states, {self.n_actions} actions, shows {shows})"
 
     @property
     def n_states(self) -> int:
@@ -250,6 +262,12 @@ class TabularMDP:
             shown=np.ascontiguousarray(shown),
             bad=self.bad,
         )
+
+
+def _frozen(array: Any, kind: type[np.generic]) -> NDArray[Any]:
+    copy = np.array(array, dtype=kind, order="C")
+    copy.setflags(write=False)
+    return copy
 
 
 def _cumulative(ptr: NDArray[np.int64], probability: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,13 +14,17 @@ from lacuna.space import Layout
 
 SUMS = (
     "steps", "reward", "episodes", "episode_reward", "episode_water", "episode_steps",
-    "open_reward", "open_water", "open_steps",
+    "open_reward", "open_water", "open_steps", "cut_episodes", "cut_reward", "cut_water", "cut_steps",
 )  # fmt: skip
-"""Running sums: all steps; completed episodes; the open episode."""
+"""Running sums: all steps; completed episodes; the open episode; episodes that were cut off (truncated)."""
 
 _STEPS, _REWARD, _EPISODES, _EPISODE_REWARD, _EPISODE_WATER, _EPISODE_STEPS = range(6)
 _OPEN_REWARD, _OPEN_WATER, _OPEN_STEPS = range(6, 9)
+_CUT_EPISODES, _CUT_REWARD, _CUT_WATER, _CUT_STEPS = range(9, 13)
 _COMPONENTS, _COMPONENTS_RIGHT, _STATES, _STATES_RIGHT = range(4)
+
+
+_NOTHING, _TOKEN = int(Impute.NOTHING), int(Impute.TOKEN)
 
 
 class Tally(NamedTuple):
@@ -99,6 +103,11 @@ def score(
         sums[_EPISODE_REWARD] += sums[_OPEN_REWARD]
         sums[_EPISODE_WATER] += sums[_OPEN_WATER]
         sums[_EPISODE_STEPS] += sums[_OPEN_STEPS]
+    elif stopped:
+        sums[_CUT_EPISODES] += 1.0
+        sums[_CUT_REWARD] += sums[_OPEN_REWARD]
+        sums[_CUT_WATER] += sums[_OPEN_WATER]
+        sums[_CUT_STEPS] += sums[_OPEN_STEPS]
     if ended or stopped:
         sums[_OPEN_REWARD] = 0.0
         sums[_OPEN_WATER] = 0.0
@@ -109,8 +118,7 @@ def score(
         if observation[j] < 0:
             hidden += 1
     tally.hidden[hidden] += 1
-    guesses = rules.impute not in (0, 3)
-    if hidden > 0 and guesses:
+    if hidden > 0 and rules.impute != _NOTHING and rules.impute != _TOKEN:  # noqa: PLR1714  a set would not compile
         score_guesses(observation, truth, C, layout, tally)
 
 
@@ -121,13 +129,14 @@ def _ratio(part: float, whole: float) -> float | None:
 def episode_means(sums: NDArray[np.float64], *, count_open: bool = False) -> dict[str, float | None]:
     """Total reward, water steps and path length per episode; `None` before the first one is complete.
 
-    With `count_open` the open episode counts as one that ended now, so that a run that got stuck cannot look good.
+    With `count_open` the open episode counts as one that ended now, and those cut off as ended at the cut, so that a
+    run that got stuck cannot look good.
     """
     named = dict(zip(SUMS, sums.tolist(), strict=False))
-    extra = count_open and named["open_steps"] > 0
-    episodes = named["episodes"] + extra
+    ways = ("episode", "open", "cut") if count_open else ("episode",)
+    extra = named["cut_episodes"] + (named["open_steps"] > 0) if count_open else 0
     return {
-        f"mean_{name}": _ratio(named[f"episode_{key}"] + extra * named[f"open_{key}"], episodes)
+        f"mean_{name}": _ratio(sum(named[f"{way}_{key}"] for way in ways), named["episodes"] + extra)
         for name, key in (("total_reward", "reward"), ("water_steps", "water"), ("path_length", "steps"))
     }
 
@@ -147,6 +156,10 @@ def figures(tally: Tally, rules: Rules, action_names: tuple[str, ...]) -> dict[s
         "open_steps": int(named["open_steps"]),
         "open_reward": named["open_reward"],
         "open_water_steps": int(named["open_water"]),
+        "cut_episodes": int(named["cut_episodes"]),
+        "cut_reward": named["cut_reward"],
+        "cut_water_steps": int(named["cut_water"]),
+        "cut_steps": int(named["cut_steps"]),
     }
     if rules.impute in (Impute.NOTHING, Impute.TOKEN):
         return result | dict.fromkeys(("guessed_right", "weight_on_truth", "calibration_error"))

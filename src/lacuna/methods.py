@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from enum import IntEnum
 from math import expm1, log1p
@@ -210,6 +210,14 @@ class Settings:
             K=K, rate=rate, full_rate=full,
             gamma=self.gamma, epsilon=self.epsilon, p_shuffle=self.p_shuffle if K > 1 else 0.0,
         )  # fmt: skip
+
+    def unusual(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, besides the method."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "method" and getattr(self, field.name) != field.default
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain data."""

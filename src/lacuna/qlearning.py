@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
+from lacuna.methods import UPDATES
 
-SEQUENTIAL, SIMULTANEOUS, EXACT_RATE = range(3)
+SIMULTANEOUS = UPDATES.index("simultaneous")
 
 
 @kernel

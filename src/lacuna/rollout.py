@@ -36,6 +36,8 @@ def play(env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | 
 
     This is the whole loop: any environment whose observations are the agent's components, counted from 0, will do.
     """
+    if isinstance(env.action_space, gymnasium.spaces.Discrete) and env.action_space.n != agent.n_actions:
+        raise ValueError(f"the agent has {agent.n_actions} actions, the environment {env.action_space.n}")
     total = 0.0
     observation, _ = env.reset(seed=seed)
     agent.begin(observation)
@@ -145,15 +147,15 @@ class Run:
         for t in range(steps):
             state = base.true_state
             action = agent.act()
-            observation, reward, terminated, truncated, info = env.step(action)
+            observation, reward, terminated, truncated, _ = env.step(action)
             agent.learn(reward, observation, terminated)
             arrival, seen = base.true_state, env.components(observation)
             truth = pack(int(self.mdp.shows[arrival]), self.mdp.space.layout)
             score(
-                action, reward, info["episode_ended"], terminated or truncated, world.bad[arrival], seen, truth,
+                action, reward, base.episode_ended, terminated or truncated, world.bad[arrival], seen, truth,
                 agent.memory.C, agent.rules, self.mdp.space.layout, self.tally,
             )  # fmt: skip
-            row = (state, action, reward, arrival, seen, agent.memory.S, info["episode_ended"], truncated)
+            row = (state, action, reward, arrival, seen, agent.memory.S, base.episode_ended, truncated)
             if t < trace.state.shape[0]:
                 for column, value in zip(trace, row, strict=True):
                     column[t] = value
@@ -166,7 +168,8 @@ class Run:
     def _fly(self, steps: int, trace: Trace) -> int:
         """Take up to `steps` in the compiled loop."""
         agent, rules = self.agent, self.agent.rules
-        needs = [2, 2 * self.mechanism.n_draws, 2 * draws_per_step(rules), 2]
+        # One step may start the world, move it and restart it.
+        needs = [3, 3 * self.mechanism.n_draws, 3 * draws_per_step(rules), 2]
         streams = (self.world, self.missingness, agent.imputation, agent.exploration)
         ahead = min(steps + 1, _AHEAD_STEPS)
         numbers = [

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -112,24 +113,41 @@ def run_trial(
     return figures
 
 
+def default_workers() -> int:
+    """One worker per core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def run_trials(
     problem: Problem, settings: Settings, *, steps: int, seeds: Sequence[int], workers: int | None = None,
     driver: str = "compiled", **rest: Any,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Run a trial per seed, several at a time; the figures do not depend on how many."""
-    workers = (os.cpu_count() or 1) if workers is None else workers
+    workers = default_workers() if workers is None else workers
     if workers < 1:
         raise ValueError(f"workers is {workers}; it must be 1 or larger")
     # Compile (or read the cache) before any clock runs.
     Run(problem.mdp, problem.mechanism, settings, driver=driver).advance(1)
+    stop = Event()
+    progress = rest.pop("progress", None)
+
+    def report(n: int) -> None:
+        if stop.is_set():
+            raise InterruptedError("another trial failed, or the user stopped them all")
+        if progress is not None:
+            progress(n)
+
     with ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(run_trial, problem, settings, steps=steps, seed=seed, driver=driver, **rest) for seed in seeds
+            pool.submit(run_trial, problem, settings, steps=steps, seed=seed, driver=driver, progress=report, **rest)
+            for seed in seeds
         ]
         try:
             return [job.result() for job in jobs]
         except BaseException:
-            pool.shutdown(cancel_futures=True)
+            # Trials look at the flag between chunks, some milliseconds apart.
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 

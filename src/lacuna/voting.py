@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
+from lacuna.methods import VOTES
 from lacuna.qlearning import best_value
 from lacuna.streams import Uniforms, draw
 
-SAMPLED, MAJORITY, SOFTMAX, AVERAGE = range(4)
+SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "softmax", "average"))
 
 # Votes are sums of fractions 1/m; sums that differ by less are the same votes added in another order.
 _SAME_VOTES = 1e-9
@@ -55,17 +56,41 @@ def cast_votes(Q: NDArray[np.float64], S: NDArray[np.int64], votes: NDArray[np.f
 
 
 @kernel
-def share_among_best(p: NDArray[np.float64], slack: float) -> None:
-    """Replace scores by a uniform distribution over the largest, up to `slack`."""
+def share_among_most_voted(p: NDArray[np.float64]) -> None:
+    """Replace votes by a uniform distribution over the most voted."""
     best = p[0]
     for a in range(1, p.shape[0]):
         best = max(best, p[a])
     ties = 0
     for a in range(p.shape[0]):
-        if p[a] >= best - slack:
+        if p[a] >= best - _SAME_VOTES:
             ties += 1
     for a in range(p.shape[0]):
-        p[a] = 1.0 / ties if p[a] >= best - slack else 0.0
+        p[a] = 1.0 / ties if p[a] >= best - _SAME_VOTES else 0.0
+
+
+@kernel
+def sum_error(Q: NDArray[np.float64], S: NDArray[np.int64], a: int) -> float:
+    """How much the sum of an action's values over the pathways may be off by rounding; one value is exact."""
+    size = 0.0
+    for k in range(S.shape[0]):
+        size += abs(Q[S[k], a])
+    return float((S.shape[0] - 1) * _ROUNDING * size)
+
+
+@kernel
+def share_among_equals(Q: NDArray[np.float64], S: NDArray[np.int64], best: int, p: NDArray[np.float64]) -> None:
+    """Replace sums over pathways by a uniform distribution over the largest.
+
+    Sums that differ by no more than rounding are the same numbers added in another order, and tie.
+    """
+    top, slack = p[best], sum_error(Q, S, best)
+    ties = 0
+    for a in range(p.shape[0]):
+        p[a] = 1.0 if p[a] >= top - slack - sum_error(Q, S, a) else 0.0
+        ties += int(p[a])
+    for a in range(p.shape[0]):
+        p[a] /= ties
 
 
 @kernel
@@ -75,20 +100,18 @@ def vote_probabilities(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, 
     if S[0] == NO_STATE:
         p[:] = 1.0 / A
     elif vote == AVERAGE:
-        largest = 0.0
+        best = 0
         for a in range(A):
             p[a] = 0.0
-            size = 0.0
             for k in range(S.shape[0]):
                 p[a] += Q[S[k], a]
-                size += abs(Q[S[k], a])
-            largest = max(largest, size)
-        # Sums that differ by less are the same numbers added in another order; a single number is exact.
-        share_among_best(p, (S.shape[0] - 1) * _ROUNDING * largest)
+            if p[a] > p[best]:
+                best = a
+        share_among_equals(Q, S, best, p)
     else:
         cast_votes(Q, S, p)
         if vote == MAJORITY:
-            share_among_best(p, _SAME_VOTES)
+            share_among_most_voted(p)
         elif vote == SOFTMAX:
             most = p[0]
             for a in range(1, A):

@@ -27,6 +27,9 @@ class RateBy(IntEnum):
     """One row per true state of the world, which may know more than it shows (a latent driver)."""
 
 
+_SHOWN, _TRUE = int(RateBy.SHOWN), int(RateBy.TRUE)
+
+
 class Hiding(NamedTuple):
     """The arrays of a mechanism as kernels see them; see `Mechanism` for their meaning."""
 
@@ -243,9 +246,9 @@ def hide(
     # The last entry of the action axis is "none yet", and also the only one if the action does not matter.
     a = action if 0 <= action < how.rates.shape[1] - 1 else how.rates.shape[1] - 1
     row = 0
-    if how.by == 1:
+    if how.by == _SHOWN:
         row = shown
-    elif how.by == 2:
+    elif how.by == _TRUE:
         row = true
     d = mask.shape[0]
     if how.whole:

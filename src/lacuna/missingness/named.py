@@ -22,7 +22,7 @@ MAX_ENTRIES = 10**8
 MAX_BURST_COMPONENTS = 8
 
 
-MAX_COMPONENTS = 100_000
+MAX_COMPONENTS = 1_000_000
 
 
 def space_of(where: Where) -> Space:

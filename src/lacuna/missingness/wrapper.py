@@ -19,6 +19,9 @@ from lacuna.space import MISSING, Space
 from lacuna.streams import Stream
 
 Encoding = Literal["token", "dict"]
+
+_TELLING = frozenset({"episode_ended"})
+"""Info of our own environments that tells a hidden state: in a continuing world, that the goal was reached."""
 Env = gym.Env[Any, Any]
 
 
@@ -75,7 +78,8 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     truth
         Whether ``info["truth"]`` holds the complete observation.
     drop_info
-        Keys of the environment's own info to leave out, e.g. Taxi's ``action_mask``, which tells the hidden state.
+        Keys of the environment's own info to leave out, e.g. Taxi's ``action_mask``, which tells the hidden state. The
+        ``episode_ended`` of lacuna's own worlds is left out unless `truth` is asked for.
 
     Notes
     -----
@@ -125,7 +129,8 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         self.observation_space = _encoded_space(env.observation_space, self._parts, self.encoding)
         sizes = self._parts.sizes
         self.space = self.mechanism.space if sizes in {None, self.mechanism.space.sizes} else Space(sizes or ())
-        self._first_observed, self._truth, self._drop_info = first_observed, truth, frozenset(drop_info)
+        self._first_observed, self._truth = first_observed, truth
+        self._drop_info = frozenset(drop_info) | (frozenset() if truth else _TELLING)
         self._first_action = int(getattr(env.action_space, "start", 0)) if self.mechanism.n_actions else 0
         self._mode = np.zeros(1, dtype=np.int64)
         # Without a seed a run is not meant to be repeated: start anywhere.

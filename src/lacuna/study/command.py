@@ -6,7 +6,9 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,26 +43,33 @@ def plan(
                f"{len(study) * study.spec.steps:,} steps in all")  # fmt: skip
     if done:
         typer.echo(f"{len(study) - left:,} runs are in {out} already; {left:,} are left")
-    seconds, tried = seconds_a_run(study)
+    if not left:
+        return
+    seconds, tried = seconds_a_run(study, done)
     typer.echo(f"about {_duration(left * seconds / workers)} on {workers} workers of this machine "
                f"({seconds * 1000:.1f} ms a run, from {tried} runs tried just now)")  # fmt: skip
 
 
-def seconds_a_run(study: Study, budget: float = 3.0) -> tuple[float, int]:
-    """Mean time of a run, from whole runs picked at random, for about `budget` seconds."""
+def seconds_a_run(study: Study, done: AbstractSet[str], budget: float = 4.0) -> tuple[float, int]:
+    """Mean time of a run that is left, from runs picked at random, for about `budget` seconds.
+
+    Runs longer than 50,000 steps are tried for that many and scaled up.
+    """
     from lacuna.study.runner import execute
 
-    some = random.Random(0).sample(range(len(study)), min(len(study), 400))  # noqa: S311  not for secrets
-    chosen = set(some)
-    runs = [run for index, run in enumerate(study.runs()) if index in chosen]
+    chosen = set(random.Random(0).sample(range(len(study)), min(len(study), 2000)))  # noqa: S311  not for secrets
+    runs = [run for index, run in enumerate(study.runs()) if index in chosen and run.id not in done][:400]
+    runs = runs or [next(run for run in study.runs() if run.id not in done)]
+    steps = min(study.spec.steps, 50_000)
+    runs = [replace(run, steps=steps, curve=tuple(t for t in run.curve if t <= steps)) for run in runs]
     random.Random(1).shuffle(runs)  # noqa: S311
-    execute(runs[0])  # compiles, or reads the cache
+    execute(replace(runs[0], steps=1, curve=()))  # compiles, or reads the cache
     began = time.perf_counter()
     tried = 0
     while tried < len(runs) and (time.perf_counter() - began < budget or tried < 3):
         execute(runs[tried])
         tried += 1
-    return (time.perf_counter() - began) / tried, tried
+    return (time.perf_counter() - began) / tried * study.spec.steps / steps, tried
 
 
 @app.command()
@@ -91,6 +100,10 @@ def run(
         raise ValueError(f"engine is {engine!r}; it must be local, dask or slurm")
     if engine == "slurm" and part != (1, 1):
         raise ValueError(f"shard is {shard!r}, but the SLURM engine makes its own shards; say how many with --tasks")
+    if scheduler and engine != "dask":
+        raise ValueError(
+            f"scheduler is {scheduler!r}, but the engine is {engine}; a scheduler belongs to --engine dask"
+        )
     if engine == "dask" and not scheduler:
         raise ValueError("the Dask engine needs --scheduler ADDRESS")
     store = Store(out)
@@ -138,19 +151,30 @@ def status(folder: Folder) -> None:
 def export_command(
     folder: Folder,
     to: Annotated[Path, typer.Argument(help="The file to write: .csv or .parquet.", show_default=False)],
+    study: Annotated[Path | None, typer.Option(help="Only the runs of this study, a TOML file.")] = None,
 ) -> None:
     """Write all results to one sorted file; the same results give the same bytes."""
+    import polars as pl
+
+    from lacuna.study.spec import Study
     from lacuna.study.store import Store, export
 
-    table = Store.existing(folder).table()
+    store = Store.existing(folder)
+    table = store.table()
+    if study is not None:
+        table = table.filter(pl.col("id").is_in([run.id for run in Study.read(study).runs()]))
     export(table, to)
     typer.echo(f"{table.height:,} runs written to {to}")
+    if store.damaged:
+        for path in store.damaged:
+            typer.echo(f"a damaged file was set aside as {path}; run its study again", err=True)
+        raise typer.Exit(1)
 
 
 def _checked_workers(workers: int | None) -> int:
     if workers is not None and workers < 1:
         raise ValueError(f"workers is {workers}; it must be 1 or larger")
-    from lacuna.study.engines import default_workers
+    from lacuna.trials import default_workers
 
     return workers or default_workers()
 

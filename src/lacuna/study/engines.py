@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,7 +22,7 @@ class Local:
 
     workers: int
 
-    def outcomes(self, portions: Iterator[list[RunSpec]]) -> Iterator[Outcome]:
+    def outcomes(self, portions: Iterator[list[RunSpec]]) -> Generator[Outcome]:
         """Keep every worker busy, and take a new portion only when one is free."""
         with ThreadPoolExecutor(self.workers) as pool:
             pending: set[Future[Outcome]] = set()
@@ -48,7 +48,7 @@ class Dask:
 
     scheduler: str
 
-    def outcomes(self, portions: Iterator[list[RunSpec]]) -> Iterator[Outcome]:
+    def outcomes(self, portions: Iterator[list[RunSpec]]) -> Generator[Outcome]:
         """Keep two portions per worker thread under way; a worker that dies has its portions done by others."""
         distributed = _extra("distributed", "dask")
         try:
@@ -60,9 +60,9 @@ class Dask:
             first = [_submit(client, portion) for _, portion in zip(range(ahead), portions, strict=False)]
             if not first:
                 return
-            under_way = distributed.as_completed(first, with_results=True)
-            for _, (rows, failures) in under_way:
-                yield Outcome(rows, failures)
+            under_way = distributed.as_completed(first)
+            for future in under_way:
+                yield _result(future)
                 for portion in portions:
                     under_way.add(_submit(client, portion))
                     break
@@ -70,6 +70,15 @@ class Dask:
 
 def _submit(client: Any, portion: list[RunSpec]) -> Any:
     return client.submit(_on_a_worker, [run.to_json() for run in portion], pure=False, retries=10)
+
+
+def _result(future: Any) -> Outcome:
+    """What a worker gave back, or a sentence if none could: a portion on which one worker after another dies."""
+    try:
+        rows, failures = future.result()
+    except Exception as error:  # noqa: BLE001  whatever it is, the other portions go on and the user is told
+        return Outcome([], [f"a portion was given up by Dask: {error!r}"])
+    return Outcome(rows, failures)
 
 
 def _on_a_worker(runs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -192,8 +201,3 @@ def array_limit(default: int = 1000) -> int:
             # An array counts from 0, and its last number must be below the size.
             return max(1, int(value))
     return default
-
-
-def default_workers() -> int:
-    """One worker per core that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

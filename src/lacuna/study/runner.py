@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from lacuna import __version__
 from lacuna.measures import SUMS
-from lacuna.study.spec import RunSpec, Study
+from lacuna.study.spec import RESULTS, RunSpec, Study
 from lacuna.study.store import Store
 from lacuna.trials import Problem, run_trial
 
@@ -59,7 +59,7 @@ class Progress:
 class Engine(Protocol):
     """Runs portions somewhere and gives back what came of them, in any order."""
 
-    def outcomes(self, portions: Iterator[list[RunSpec]]) -> Iterator[Outcome]:
+    def outcomes(self, portions: Iterator[list[RunSpec]]) -> Generator[Outcome]:
         """Take portions as workers become free; yield outcomes as they come in."""
         ...
 
@@ -81,6 +81,7 @@ def execute(run: RunSpec) -> dict[str, Any]:
     parameters = dict(run.parameters)
     row: dict[str, Any] = {
         "id": run.id,
+        "results": RESULTS,
         "world": run.world,
         "parameters": ", ".join(f"{key}={value!r}" for key, value in run.parameters if key != "stay"),
         "stay": bool(parameters.get("stay", False)),
@@ -142,8 +143,9 @@ def run_study(
     progress = Progress(len(names), sum(name in done for name in names))
     del names, done
     watch(progress)
+    outcomes = engine.outcomes(portions_left(study, store, shard))
     try:
-        for outcome in engine.outcomes(portions_left(study, store, shard)):
+        for outcome in outcomes:
             store.write(outcome.rows)
             progress.done += len(outcome.rows)
             progress.failed += len(outcome.failures)
@@ -155,6 +157,8 @@ def run_study(
             )  # fmt: skip
             watch(progress)
     finally:
+        # Closed here, not whenever it is forgotten: an interrupt in the middle of that would go unheard.
+        outcomes.close()
         store.stop_running()
     # What others stored meanwhile counts too.
     done = store.done()

@@ -25,13 +25,15 @@ MEASURES_WITH_OPEN = tuple(f"{measure}_with_open" for measure in MEASURES)
 """The same, the open episode counted as one that ended at the horizon."""
 
 _OPEN = ("open_reward", "open_water_steps", "open_steps")
+_CUT = ("cut_reward", "cut_water_steps", "cut_steps")
 _NEEDED = (*SETTING, "trial", "episodes", *MEASURES, *_OPEN)
 
 
 def with_open_episode(table: pl.DataFrame) -> pl.DataFrame:
     """Add the three measures with the open episode counted as one that ended at the horizon.
 
-    They are defined for every run that has a completed or an open episode, so a run that got stuck shows it.
+    Episodes that were cut off (columns ``cut_…``, if the table has them) count as ended at the cut. The measures are
+    defined for every run, so one that got stuck shows it.
 
     Examples
     --------
@@ -44,15 +46,16 @@ def with_open_episode(table: pl.DataFrame) -> pl.DataFrame:
     for measure in MEASURES:
         if table[measure].is_null().ne_missing(table["episodes"] == 0).any():
             raise ValueError(f"{measure} must be null where no episode was completed, and only there")
+    cut = [pl.col(name) if name in table.columns else pl.lit(0) for name in ("cut_episodes", *_CUT)]
     episodes, is_open = pl.col("episodes"), pl.col("open_steps") > 0
-    counted = episodes + is_open.cast(pl.Int64)
+    counted = episodes + is_open.cast(pl.Int64) + cut[0]
     # A column that is null throughout may have come without a type.
     return table.with_columns(pl.col(MEASURES).cast(pl.Float64)).with_columns(
-        pl.when(is_open)
-        .then((pl.col(measure).fill_null(0.0) * episodes + pl.col(of_open)) / counted)
+        pl.when(counted > episodes)
+        .then((pl.col(measure).fill_null(0.0) * episodes + pl.col(of_open) + of_cut) / counted)
         .otherwise(pl.col(measure))
         .alias(f"{measure}_with_open")
-        for measure, of_open in zip(MEASURES, _OPEN, strict=True)
+        for measure, of_open, of_cut in zip(MEASURES, _OPEN, cut[1:], strict=True)
     )
 
 

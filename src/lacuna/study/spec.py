@@ -214,7 +214,8 @@ class Study:
         """All runs, one at a time."""
         spec = self.spec
         trials = range(spec.first_trial, spec.first_trial + spec.trials)
-        for (world, parameters, missingness), settings, trial in product(self.problems, self.settings, trials):
+        # By trial first: a study that was stopped half-way has some trials of every setting, and can be looked at.
+        for trial, (world, parameters, missingness), settings in product(trials, self.problems, self.settings):
             yield RunSpec(world, parameters, missingness, settings, spec.steps, trial, self.curve, spec.first_observed)
 
     @cached_property

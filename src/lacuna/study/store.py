@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -23,21 +24,24 @@ import polars as pl
 
 from lacuna import __version__
 from lacuna.savefile import write_whole
-from lacuna.study.spec import Study
+from lacuna.study.spec import RESULTS, Study
 
 FORMAT = 1
 _MARK = "lacuna-store.json"
 _STALE = 3600.0
 
 SCHEMA: dict[str, Any] = {
-    "id": pl.String, "world": pl.String, "parameters": pl.String, "stay": pl.Boolean, "continuing": pl.Boolean,
+    "id": pl.String, "results": pl.Int64,
+    "world": pl.String, "parameters": pl.String, "stay": pl.Boolean, "continuing": pl.Boolean,
     "missingness": pl.String, "label": pl.String, "method": pl.String, "K": pl.Int64, "alpha": pl.Float64,
     "gamma": pl.Float64, "epsilon": pl.Float64, "vote": pl.String, "update": pl.String, "p_shuffle": pl.Float64,
     "first_observed": pl.Boolean, "steps": pl.Int64, "trial": pl.Int64,
     "mean_total_reward": pl.Float64, "mean_water_steps": pl.Float64, "mean_path_length": pl.Float64,
     "episodes": pl.Int64, "reward_per_step": pl.Float64, "reward_per_step_early": pl.Float64,
     "reward_per_step_late": pl.Float64, "stay_share": pl.Float64, "hidden_shares": pl.List(pl.Float64),
-    "open_steps": pl.Int64, "open_reward": pl.Float64, "open_water_steps": pl.Int64, "guessed_right": pl.Float64,
+    "open_steps": pl.Int64, "open_reward": pl.Float64, "open_water_steps": pl.Int64,
+    "cut_episodes": pl.Int64, "cut_steps": pl.Int64, "cut_reward": pl.Float64, "cut_water_steps": pl.Int64,
+    "guessed_right": pl.Float64,
     "weight_on_truth": pl.Float64, "calibration_error": pl.Float64,
     "curve_step": pl.List(pl.Int64), "curve_episodes": pl.List(pl.Float64), "curve_reward": pl.List(pl.Float64),
     "curve_water": pl.List(pl.Float64), "curve_path": pl.List(pl.Float64), "curve_stay": pl.List(pl.Float64),
@@ -70,13 +74,13 @@ class Store:
         self._done: set[str] = set()
         self._known: set[str] = set()
         self.damaged: list[Path] = []
-        if not self.path.exists():
-            self.path.mkdir(parents=True)
-        if not self.path.is_dir():
+        if self.path.exists() and not self.path.is_dir():
             raise StoreError(f"{self.path} is not a folder")
+        self.path.mkdir(parents=True, exist_ok=True)
         mark = self.path / _MARK
         if not mark.exists():
-            if any(self.path.iterdir()):
+            # Another process may be making the same store just now: its unfinished mark is nothing foreign.
+            if any(not path.name.startswith(f".{_MARK}") and path.name != _MARK for path in self.path.iterdir()):
                 raise StoreError(f"{self.path} holds other things than results of lacuna; name a new or empty folder")
             write_whole(mark, json.dumps({"format": FORMAT, "lacuna": __version__}).encode())
         try:
@@ -87,10 +91,11 @@ class Store:
             raise StoreError(f"{self.path} was made by a newer lacuna (format {made}; this one reads up to {FORMAT})")
         for folder in ("parts", "studies", "running", "damaged"):
             (self.path / folder).mkdir(exist_ok=True)
-            for left in (self.path / folder).glob(".*.part"):
-                # What a process killed in the middle of writing left behind; a live one needs seconds at most.
+        for left in self.path.rglob(".*.part"):
+            # What a process killed in the middle of writing left behind; a live one needs seconds at most.
+            with suppress(FileNotFoundError):
                 if time.time() - left.stat().st_mtime > _STALE:
-                    left.unlink(missing_ok=True)
+                    left.unlink()
 
     @classmethod
     def existing(cls, path: str | Path) -> Store:
@@ -115,8 +120,11 @@ class Store:
 
     def studies(self) -> list[Study]:
         """The studies that were run into the store, as far as this version can read them."""
-        notes = sorted((self.path / "studies").glob("*.json"))
-        return [Study.from_data(json.loads(path.read_bytes())["study"], path.name) for path in notes]
+        found = []
+        for path in sorted((self.path / "studies").glob("*.json")):
+            with suppress(ValueError, KeyError, TypeError):
+                found.append(Study.from_data(json.loads(path.read_bytes())["study"], path.name))
+        return found
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Store finished runs: one new file, whole or not at all."""
@@ -144,21 +152,25 @@ class Store:
         return self._done
 
     def table(self) -> pl.DataFrame:
-        """All runs, each once, in an order that depends on nothing but the runs."""
+        """All runs of the current kind of results, each once, in an order that depends on nothing but the runs."""
         tables = [table for path in self._parts() if (table := self._read(path, None)) is not None]
-        whole = pl.concat(tables) if tables else pl.DataFrame(schema=SCHEMA)
-        return whole.unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
+        runs = pl.concat(tables) if tables else pl.DataFrame(schema=SCHEMA)
+        return runs.filter(results=RESULTS).unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
 
     def _parts(self) -> Iterator[Path]:
         return iter(sorted((self.path / "parts").glob("*.parquet")))
 
     def _read(self, path: Path, columns: list[str] | None) -> pl.DataFrame | None:
         """A file's content, or None if it is damaged: then it is set aside, and its runs count as not done."""
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest()[:24] == path.stem:
-            return pl.read_parquet(BytesIO(content), columns=columns)
-        aside = self.path / "damaged" / path.name
-        path.replace(aside)
+        try:
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest()[:24] == path.stem:
+                return pl.read_parquet(BytesIO(content), columns=columns)
+            aside = self.path / "damaged" / path.name
+            path.replace(aside)
+        except FileNotFoundError:
+            # Another process set it aside first.
+            return None
         self.damaged.append(aside)
         return None
 

@@ -71,6 +71,8 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
     ----------
     true_state : int
         Where the world really is: for tests and measures, never for agents.
+    episode_ended : bool
+        Whether the last step completed an episode.
     stream : Stream or None
         The random numbers of this world; None before the first reset.
 
@@ -103,6 +105,7 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         self.action_space: spaces.Space[np.int64] = spaces.Discrete(mdp.n_actions)
         self.stream: Stream | None = None
         self.true_state = -1
+        self.episode_ended = False
         self._steps = 0
         self._over = True
 
@@ -120,7 +123,7 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
             way = int(self.mdp.restart[self.true_state])
         self.true_state = int(start_state(way, self.mdp.dynamics, self.stream.need(1)))
         self._steps = 0
-        self._over = False
+        self._over = self.episode_ended = False
         return self._shown(), {"episode_ended": False}
 
     def step(self, action: np.int64 | int) -> tuple[Shown, float, bool, bool, dict[str, Any]]:
@@ -133,7 +136,7 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         entry = move(self.true_state, self._checked(action), world, self.stream.need(1))
         self.true_state = int(world.next_state[entry])
         self._steps += 1
-        ended = bool(world.ends[entry])
+        ended = self.episode_ended = bool(world.ends[entry])
         terminated = ended and world.terminates
         truncated = not terminated and 0 < world.max_steps <= self._steps
         self._over = terminated or truncated
