@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,12 @@ def resume(folder: Path) -> Agent:
             raise SystemExit(f"{saved} belongs to a trial with other settings; nothing was changed")
         # A stop between writing a row and saving the agent leaves one row too many: the same decision comes again.
         rows = log.read_text().splitlines(keepends=True)
-        log.write_text("".join(rows[: 1 + agent.steps]))
+        if len(rows) - 1 < agent.steps:
+            raise SystemExit(f"{log} has {len(rows) - 1} decisions but the agent made {agent.steps}; restore the log")
+        if len(rows) - 1 > agent.steps:
+            part = log.with_suffix(".part")
+            part.write_text("".join(rows[: 1 + agent.steps]))
+            part.replace(log)
         return agent
     folder.mkdir(parents=True, exist_ok=True)
     with log.open("w", newline="") as file:
@@ -73,6 +79,9 @@ def decide(agent: Agent, folder: Path) -> None:
     with (folder / "log.csv").open("a", newline="") as file:
         row = [decision, *seen, *(repr(float(p)) for p in probabilities), ACTIONS[action], reward]
         csv.writer(file, lineterminator="\n").writerow(row)
+        # On the disk before the agent is: the log may be one row ahead of the agent, never behind it.
+        file.flush()
+        os.fsync(file.fileno())
     agent.save(folder / "agent.lacuna")
 
 

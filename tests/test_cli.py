@@ -122,7 +122,7 @@ def test_a_table_otherwise(command: Command) -> None:
     code, out, err = command(*RUN)
     assert (code, err) == (0, "")
     title = out.splitlines()[0]
-    assert "mi-synthetic, K = 10 in lake, mcar:0.4 (MCAR), 3 trials of 600 steps" in title
+    assert "mi-synthetic (K = 10, gamma = 0.9, epsilon = 0.1) in lake, mcar:0.4 (MCAR); trials: 3 of 600 steps" in title
     for label in ("total reward per episode", "path length", "hidden components guessed right", "seconds", "3 of 3"):
         assert label in out
 

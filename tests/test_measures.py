@@ -35,7 +35,8 @@ def episodes_of(mdp: TabularMDP, trace: Trace) -> tuple[list[list[int]], list[li
 
 
 def expected_figures(mdp: TabularMDP, trace: Trace, method: str) -> dict[str, Any]:
-    completed, _, open_steps = episodes_of(mdp, trace)
+    completed, cut, open_steps = episodes_of(mdp, trace)
+    lost = [step for steps in cut for step in steps]
     water = mdp.bad[trace.arrival]
     n = trace.action.size
 
@@ -56,6 +57,10 @@ def expected_figures(mdp: TabularMDP, trace: Trace, method: str) -> dict[str, An
         "open_steps": len(open_steps),
         "open_reward": float(trace.reward[open_steps].sum()),
         "open_water_steps": int(water[open_steps].sum()),
+        "cut_episodes": len(cut),
+        "cut_steps": len(lost),
+        "cut_reward": float(trace.reward[lost].sum()),
+        "cut_water_steps": int(water[lost].sum()),
     } | (expected_guesses(mdp, trace) if method in GUESS else dict.fromkeys(GUESSES))
 
 
@@ -119,6 +124,9 @@ def test_an_episode_that_was_cut_off_is_not_a_completed_one() -> None:
         assert run.figures()["mean_path_length"] is None
         assert [run.figures()[key] for key in ("open_steps", "open_reward", "open_water_steps")] == [2, 1.0, 1]
         assert run.figures()["reward_per_step"] == 4 / 11
+        cut = ("cut_episodes", "cut_steps", "cut_reward", "cut_water_steps")
+        assert [run.figures()[key] for key in cut] == [3, 9, 3.0, 6]
+        assert episode_means(run.tally.sums, count_open=True)["mean_path_length"] == 11 / 4
 
 
 def sums(**values: float) -> Any:
@@ -191,11 +199,13 @@ def test_curves_are_the_sums_at_their_times(driver: str) -> None:
     for t, noted in zip(times, run.curve, strict=True):
         columns: list[Any] = [column[:t] for column in trace]
         part = Trace(*columns)
-        completed, _, open_steps = episodes_of(mdp, part)
+        completed, cut, open_steps = episodes_of(mdp, part)
+        lost = [step for steps in cut for step in steps]
         done = [step for steps in completed for step in steps]
         water = mdp.bad[part.arrival]
         expected = [t, part.reward.sum(), len(completed), part.reward[done].sum(), water[done].sum(), len(done),
                     part.reward[open_steps].sum(), water[open_steps].sum(), len(open_steps),
+                    len(cut), part.reward[lost].sum(), water[lost].sum(), len(lost),
                     (part.action == mdp.action_names.index("stay")).sum()]  # fmt: skip
         assert noted.tolist() == pytest.approx(expected)
 

@@ -173,7 +173,8 @@ def _show_trials(problem: Problem, world: str, settings: Settings, rows: list[di
         f"{settings.method}{f' ({chosen})' if chosen else ''} in {world}, {problem.missingness} "
         f"({problem.mechanism.label}); trials: {len(rows)} of {rows[0]['steps']:,} steps"
     )
-    table = Table(title=title, title_justify="left")
+    typer.echo(title)
+    table = Table()
     for column in ("", "mean", "standard error", "trials"):
         table.add_column(column, justify="left" if not column else "right")
     for key, label in _FIGURES.items():
