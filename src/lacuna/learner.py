@@ -11,6 +11,7 @@ from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
 from lacuna.imputation.carry import (
     code_of,
+    count_agreeing,
     guess_uniformly,
     hold_last_complete,
     hold_last_values,
@@ -60,12 +61,10 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
     elif rules.impute == _TOKEN:
         memory.S[0] = token_row(observation, layout)
     else:
+        seen, n = code_of(observation, layout), count_agreeing(observation, layout)
         for k in range(rules.K):
-            code = code_of(observation, layout)
-            if not complete:
-                code = guess_uniformly(observation, layout, draw(uniforms))
-            memory.C[k] = code
-            memory.S[k] = unpack(code, layout)
+            memory.C[k] = seen if complete else guess_uniformly(observation, seen, n, layout, draw(uniforms))
+            memory.S[k] = unpack(memory.C[k], layout)
         for j in range(observation.shape[0]):
             memory.held[j] = (memory.C[0] & layout.masks[j]) >> layout.shifts[j]
 

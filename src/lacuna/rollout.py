@@ -171,9 +171,12 @@ class Run:
         # One step may start the world, move it and restart it.
         needs = [3, 3 * self.mechanism.n_draws, 3 * draws_per_step(rules), 2]
         streams = (self.world, self.missingness, agent.imputation, agent.exploration)
+        # What steps usually take; episodes that start are rare beside steps.
+        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if agent.method.multiple else 0, 2]
         ahead = min(steps + 1, _AHEAD_STEPS)
         numbers = [
-            stream.need(need, min(need * ahead, _AHEAD_MOST)) for stream, need in zip(streams, needs, strict=True)
+            stream.need(need, min(int(each * ahead), _AHEAD_MOST))
+            for stream, need, each in zip(streams, needs, usual, strict=True)
         ]
         agent.model.need(rules.K)
         d = self.mdp.space.d

@@ -17,6 +17,9 @@ from lacuna.compiled import kernel
 MISSING = -1
 """A hidden component, inside kernels and the agent's observations only."""
 
+# Bits of a code up to which its index is looked up: a table that stays in the nearest cache.
+_SMALL = 11
+
 MAX_STATES = 2**40
 """At this size a code, which spends whole bits on every component, still fits easily into 63 bits."""
 
@@ -32,6 +35,8 @@ class Layout(NamedTuple):
     strides: NDArray[np.int64]
     shifts: NDArray[np.int64]
     masks: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    """Index by code, for spaces small enough to keep it in the nearest cache; else empty."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,9 @@ class Space:
         widths = [(size - 1).bit_length() for size in self.sizes]
         shifts = [sum(widths[j + 1 :]) for j in range(d)]
         masks = [((1 << width) - 1) << shift for width, shift in zip(widths, shifts, strict=True)]
-        return Layout(*(np.array(row, dtype=np.int64) for row in (self.sizes, strides, shifts, masks)))
+        codes = np.arange(1 << sum(widths) if sum(widths) <= _SMALL else 0)
+        rows = (((codes[:, None] & np.array(masks)) >> np.array(shifts)) * np.array(strides)).sum(axis=1)
+        return Layout(*(np.array(row, dtype=np.int64) for row in (self.sizes, strides, shifts, masks, rows)))
 
     def component(self, which: int | str) -> int:
         """Position of a component given by name or number."""
@@ -168,6 +175,8 @@ def pack(index: int, layout: Layout) -> int:
 @kernel
 def unpack(code: int, layout: Layout) -> int:
     """Index of the state with this code."""
+    if layout.rows.shape[0] > 0:
+        return int(layout.rows[code])
     index = 0
     for j in range(layout.sizes.shape[0]):
         index += ((code & layout.masks[j]) >> layout.shifts[j]) * layout.strides[j]

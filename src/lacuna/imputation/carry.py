@@ -37,14 +37,19 @@ def code_of(values: NDArray[np.int64], layout: Layout) -> int:
 
 
 @kernel
-def guess_uniformly(observation: NDArray[np.int64], layout: Layout, u: float) -> int:
-    """Code of a state drawn uniformly from the product states that agree with the observation."""
+def count_agreeing(observation: NDArray[np.int64], layout: Layout) -> int:
+    """How many states of the product space agree with the observation."""
     n = 1
     for j in range(observation.shape[0]):
-        if observation[j] < 0:
-            n *= layout.sizes[j]
+        n *= layout.sizes[j] if observation[j] < 0 else 1
+    return n
+
+
+@kernel
+def guess_uniformly(observation: NDArray[np.int64], seen: int, n: int, layout: Layout, u: float) -> int:
+    """Code of a state drawn uniformly from the `n` that agree with the observation, whose seen part has code `seen`."""
     rest = int(u * n)
-    code = code_of(observation, layout)
+    code = seen
     for j in range(observation.shape[0]):
         if observation[j] < 0:
             others = rest // layout.sizes[j]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable
-from lacuna.imputation.carry import guess_uniformly
+from lacuna.imputation.carry import count_agreeing, guess_uniformly
 from lacuna.space import Layout
 from lacuna.streams import Uniforms, draw_many
 
@@ -56,6 +56,7 @@ def draw_successors(
         while S[twin] != S[k]:
             twin += 1
         masses[k] = masses[twin] if twin < k else agreeing_mass(entries[k], ends[k], seen_bits, seen, counts)
+    n_agreeing = count_agreeing(observation, layout)
     at = np.uint64(draw_many(K, uniforms))
     for k in range(K):
         u = uniforms.block[at + np.uint64(k)]
@@ -63,4 +64,4 @@ def draw_successors(
             entries[k] = pick_agreeing(entries[k], ends[k], seen_bits, seen, int(u * masses[k]), counts)
             C_next[k] = counts.code[entries[k]]
         else:
-            C_next[k] = guess_uniformly(observation, layout, u)
+            C_next[k] = guess_uniformly(observation, seen, n_agreeing, layout, u)
