@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-RUNS = 2 * 3 * (8 + 8 + 16 + 8) * 9
+RUNS = 2 * 3 * (8 + 8 + 16 + 8) * 20
 
 STUDY = """
 name = "many"
 steps = 250
-trials = 9
+trials = 20
 missingness = ["mcar:0.2", "mcolor:0.2,0.4,0.6", "mfog:0.5,0.0"]
 curve_points = 3
 

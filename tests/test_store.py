@@ -24,7 +24,7 @@ from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import SCHEMA, Store, StoreError, export
 from studies import RUNS, STUDY, command, exported, finish, run, write_study
 
-SMALL = STUDY.replace("trials = 9", "trials = 1")
+SMALL = STUDY.replace("trials = 20", "trials = 1")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from lacuna.counts import CountTable, has_room
 from lacuna.imputation.carry import code_of
 from lacuna.learner import Memory, act, begin, learn
 from lacuna.mdp import Dynamics, move, start_state
-from lacuna.measures import Tally, score
+from lacuna.measures import Notes, Tally, note, score
 from lacuna.methods import Rules
 from lacuna.missingness.mechanism import Hiding, hide
 from lacuna.space import Layout, copy_into
@@ -93,7 +93,7 @@ def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
 
 
 @kernel
-def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, trace: Trace) -> int:
+def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, notes: Notes, trace: Trace) -> int:
     """Run up to `n` steps; gives how many were done before numbers or room for counts ran low."""
     world, place = scene.world, scene.place
     rules, layout, memory, counts = mind.rules, mind.layout, mind.memory, mind.counts
@@ -130,6 +130,7 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, tr
             action, reward, ended, terminated or truncated, world.bad[arrival], scene.observation, truth, memory.C,
             rules, layout, tally,
         )  # fmt: skip
+        note(tally, notes)
         if t < trace.state.shape[0]:
             trace.state[t] = state
             trace.action[t] = action

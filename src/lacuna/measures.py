@@ -122,6 +122,38 @@ def score(
         score_guesses(observation, truth, C, layout, tally)
 
 
+class Notes(NamedTuple):
+    """A curve in the making: the sums of a tally, and how often `stay` was chosen, at given steps.
+
+    ``times[at[0]]`` is the next step to note, infinite when none is left; row `i` of `rows` belongs to ``times[i]``.
+    """
+
+    stay: int
+    times: NDArray[np.float64]
+    at: NDArray[np.int64]
+    rows: NDArray[np.float64]
+
+
+def blank_notes(times: Sequence[int], stay: int) -> Notes:
+    """Give a curve with nothing noted yet; `stay` is the number of that action, -1 if there is none."""
+    return Notes(
+        stay, np.append(np.array(times, dtype=np.float64), np.inf), np.zeros(1, dtype=np.int64),
+        np.zeros((len(times), len(SUMS) + 1)),
+    )  # fmt: skip
+
+
+@kernel
+def note(tally: Tally, notes: Notes) -> None:
+    """Note the sums if it is time."""
+    i = notes.at[0]
+    if tally.sums[_STEPS] == notes.times[i]:
+        for j in range(tally.sums.shape[0]):
+            notes.rows[i, j] = tally.sums[j]
+        if notes.stay >= 0:
+            notes.rows[i, tally.sums.shape[0]] = tally.actions[notes.stay]
+        notes.at[0] = i + 1
+
+
 def _ratio(part: float, whole: float) -> float | None:
     return float(part) / float(whole) if whole else None
 

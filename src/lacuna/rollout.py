@@ -17,7 +17,7 @@ from lacuna.agent import MAX_COUNT, MAX_REWARD, Agent
 from lacuna.learner import draws_per_step
 from lacuna.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
 from lacuna.mdp import TabularMDP
-from lacuna.measures import blank_tally, figures, score
+from lacuna.measures import blank_notes, blank_tally, figures, note, score
 from lacuna.methods import Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
@@ -95,6 +95,8 @@ class Run:
         self.place = np.array(FRESH_PLACE, dtype=np.int64)
         self.tally = blank_tally(mdp.n_actions, mdp.space.d, settings.pathways)
         self.curve: list[NDArray[np.float64]] = []
+        self._stay = mdp.action_names.index("stay") if "stay" in mdp.action_names else -1
+        self._notes = blank_notes((), self._stay)
         self.seconds = 0.0
         self.driver = driver
         self._env: MissingObservation | None = None
@@ -107,14 +109,16 @@ class Run:
     def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
         end = self.steps + _whole("steps", steps)
-        noted = {t for t in times if self.steps < _whole("a time", t) <= end}
-        for stop in sorted({*noted, end}):
-            while self.steps < stop:
-                done = self._drive(stop - self.steps, _blank_trace(self, 0))
+        wanted = sorted({t for t in times if self.steps < _whole("a time", t) <= end})
+        self._notes = blank_notes(wanted, self._stay)
+        try:
+            while self.steps < end:
+                done = self._drive(end - self.steps, _blank_trace(self, 0))
                 if progress is not None:
                     progress(done)
-            if stop in noted:
-                self.curve.append(self.snapshot())
+        finally:
+            self.curve += list(self._notes.rows[: self._notes.at[0]])
+            self._notes = blank_notes((), self._stay)
 
     def record(self, steps: int) -> Trace:
         """Run `steps` more and give a full record of them."""
@@ -155,6 +159,7 @@ class Run:
                 action, reward, base.episode_ended, terminated or truncated, world.bad[arrival], seen, truth,
                 agent.memory.C, agent.rules, self.mdp.space.layout, self.tally,
             )  # fmt: skip
+            note(self.tally, self._notes)
             row = (state, action, reward, arrival, seen, agent.memory.S, base.episode_ended, truncated)
             if t < trace.state.shape[0]:
                 for column, value in zip(trace, row, strict=True):
@@ -186,15 +191,13 @@ class Run:
         )  # fmt: skip
         mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table)
         supply = Supply(np.array(needs, dtype=np.int64), *numbers)
-        done = run_steps(steps, scene, mind, supply, self.tally, trace)
+        done = run_steps(steps, scene, mind, supply, self.tally, self._notes, trace)
         agent.took_steps(done)
         return done
 
     def snapshot(self) -> NDArray[np.float64]:
         """The running sums now, with how often the agent stayed in place at the end."""
-        names = self.mdp.action_names
-        stay = self.tally.actions[names.index("stay")] if "stay" in names else 0
-        return np.append(self.tally.sums, float(stay))
+        return np.append(self.tally.sums, float(self.tally.actions[self._stay]) if self._stay >= 0 else 0.0)
 
     def figures(self) -> dict[str, Any]:
         """The figures of the run so far."""

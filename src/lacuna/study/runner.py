@@ -16,9 +16,11 @@ from lacuna.study.spec import RESULTS, RunSpec, Study
 from lacuna.study.store import Store
 from lacuna.trials import Problem, run_trial
 
-# A portion is what a killed process loses at most and what one file holds: some seconds of work, and a small part of
-# a small study.
+# A portion is what a worker does at a time: at most some seconds of work, and a small part of a small study.
 _STEPS_A_PORTION, _RUNS_A_PORTION, _PORTIONS = 4_000_000, 250, 64
+
+# Seconds between two files of results: what a killed process loses, besides the portions under way.
+_SAVE_EVERY = 0.25
 
 _CURVES = {
     "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_water": "episode_water",
@@ -144,21 +146,28 @@ def run_study(
     del names, done
     watch(progress)
     outcomes = engine.outcomes(portions_left(study, store, shard))
+    unsaved: list[dict[str, Any]] = []
+    saved_at = time.monotonic()
     try:
         for outcome in outcomes:
-            store.write(outcome.rows)
+            unsaved += outcome.rows
             progress.done += len(outcome.rows)
             progress.failed += len(outcome.failures)
             progress.failures += outcome.failures[: 20 - len(progress.failures)]
             progress.steps += sum(row["steps"] for row in outcome.rows)
-            store.report_running(
-                {"study": study.spec.name, "done": progress.done, "total": progress.total, "failed": progress.failed,
-                 "steps_per_second": progress.steps_per_second}
-            )  # fmt: skip
             watch(progress)
+            # Not after every portion: putting a file safely on a disk may take longer than computing it.
+            if time.monotonic() - saved_at >= _SAVE_EVERY:
+                store.write(unsaved)
+                store.report_running(
+                    {"study": study.spec.name, "done": progress.done, "total": progress.total,
+                     "failed": progress.failed, "steps_per_second": progress.steps_per_second}
+                )  # fmt: skip
+                unsaved, saved_at = [], time.monotonic()
     finally:
         # Closed here, not whenever it is forgotten: an interrupt in the middle of that would go unheard.
         outcomes.close()
+        store.write(unsaved)
         store.stop_running()
     # What others stored meanwhile counts too.
     done = store.done()

@@ -131,7 +131,8 @@ class Store:
         if not rows:
             return
         buffer = BytesIO()
-        pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(buffer, compression="zstd")
+        columns = {name: [row[name] for row in rows] for name in SCHEMA}
+        pl.DataFrame(columns, schema=SCHEMA).write_parquet(buffer, compression="zstd")
         self.write_part(buffer.getvalue(), [row["id"] for row in rows])
 
     def write_part(self, content: bytes, ids: Iterable[str]) -> None:
