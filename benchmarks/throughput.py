@@ -59,14 +59,14 @@ def peak_megabytes(runs: int) -> float:
 
 
 def main() -> None:
-    study = study_of(steps=50_000, trials=5)
+    study = study_of(steps=50_000, trials=15)
     execute(next(study.runs()))
     one = two = loop = float("inf")
-    for _ in range(3):
+    for _ in range(4):
         one, two = min(one, with_workers(study, 1)), min(two, with_workers(study, 2))
         loop = min(loop, bare_with(study, 2))
     total = len(study) * study.spec.steps / 1e6
-    print(f"{len(study)} runs of {study.spec.steps:,} steps, best of 3, in turns (million steps a second):")
+    print(f"{len(study)} runs of {study.spec.steps:,} steps, best of 4, in turns (million steps a second):")
     print(f"  1 worker {total / one:.2f}, 2 workers {total / two:.2f}, ratio {one / two:.2f}")
     print(f"  bare compiled loop on 2 threads {total / loop:.2f}; the study reaches {loop / two:.0%} of it")
     short = study_of(steps=1, trials=50, points=0)
