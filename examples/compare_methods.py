@@ -38,7 +38,7 @@ PAGE = """<!doctype html>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 3rem auto; padding: 0 1rem; }}
 .wide {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}
-th, td {{ padding: .4rem .8rem; border-bottom: 1px solid #ccc; text-align: right; }}
+th, td {{ padding: .4rem .8rem; border-bottom: 1px solid #ccc; text-align: right; white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; }}
 .note {{ background: #fff3cd; color: #333; padding: .8rem 1rem; }}
 </style>
