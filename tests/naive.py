@@ -70,7 +70,8 @@ class NaiveLearner:
     """Every method of SPEC §4 with dictionaries and loops.
 
     States are tuples of component values, `None` for missing. Random numbers come from two iterators, used as the
-    product does: one per guessed pathway, a coin and K - 1 numbers for a shuffle, two per action.
+    product does: one per guessed pathway, a coin and K - 1 numbers for a shuffle, one per action, before it a coin if
+    it may explore.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class NaiveLearner:
 
     def act(self) -> int:
         """Only for the paper's vote: a pathway at random, then one of its best actions at random."""
-        explores = next(self.exploration) < self.epsilon
+        explores = self.epsilon > 0 and next(self.exploration) < self.epsilon
         u = next(self.exploration)
         if explores or self.paths == [None]:
             return int(u * len(self.actions))

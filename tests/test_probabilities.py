@@ -109,14 +109,18 @@ def test_what_is_possible_is_what_has_positive_probability(
     agent = standing_in(states, table, vote=vote, epsilon=epsilon)
     p = agent.probabilities()
     assert p.sum() == pytest.approx(1.0, abs=1e-14)
-    # A fine grid over the two numbers that a decision takes reaches every action that can be taken, and measures it.
+    # A fine grid over the numbers that a decision takes (a coin only if it may explore) reaches every action that can
+    # be taken, and measures it.
     first, second = np.array([0.0, 0.999]), (np.arange(600) + 0.5) / 600
     memory, rules = agent.memory, agent.rules
     scratch = np.empty(agent.n_actions)
     share = np.zeros(agent.n_actions)
-    weights = [epsilon, 1 - epsilon] if epsilon else [0.5, 0.5]
+    if not epsilon:
+        first = first[1:]
+    weights = [epsilon, 1 - epsilon] if epsilon else [1.0]
     for (u, v), weight in zip(product(first, second), np.repeat(weights, second.size), strict=True):
-        numbers = agent.exploration.need(1)._replace(block=np.array([u, v]), cursor=np.zeros(1, dtype=np.int64))
+        block = np.array([u, v] if epsilon else [v])
+        numbers = agent.exploration.need(1)._replace(block=block, cursor=np.zeros(1, dtype=np.int64))
         action = choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, numbers, scratch)
         share[action] += weight / second.size
         assert p[action] > 0

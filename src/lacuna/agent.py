@@ -287,11 +287,11 @@ def _blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     K = settings.pathways
     token = METHODS[settings.method].impute == Impute.TOKEN
     n_rows = math.prod(size + 1 for size in space.sizes) if token else space.n_states
-    S, C, S_next, C_next, masses = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(5))
-    entries, ends = (np.zeros(K, dtype=np.uint64) for _ in range(2))
+    S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
+    entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
     return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, entries, ends, masses, np.zeros(K),
+        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, entries, firsts, ends, np.zeros(K),
         np.zeros(n_actions),
     )  # fmt: skip
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
 from lacuna.imputation.carry import (
+    Sight,
     code_of,
-    count_agreeing,
+    glance,
     guess_uniformly,
     hold_last_complete,
     hold_last_values,
@@ -45,8 +46,8 @@ class Memory(NamedTuple):
     S_next: NDArray[np.int64]
     C_next: NDArray[np.int64]
     entries: NDArray[np.uint64]
+    firsts: NDArray[np.uint64]
     ends: NDArray[np.uint64]
-    masses: NDArray[np.int64]
     errors: NDArray[np.float64]
     p: NDArray[np.float64]
 
@@ -61,9 +62,9 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
     elif rules.impute == _TOKEN:
         memory.S[0] = token_row(observation, layout)
     else:
-        seen, n = code_of(observation, layout), count_agreeing(observation, layout)
+        sight = glance(observation, layout)
         for k in range(rules.K):
-            memory.C[k] = seen if complete else guess_uniformly(observation, seen, n, layout, draw(uniforms))
+            memory.C[k] = sight.seen if complete else guess_uniformly(observation, sight, layout, draw(uniforms))
             memory.S[k] = unpack(memory.C[k], layout)
         for j in range(observation.shape[0]):
             memory.held[j] = (memory.C[0] & layout.masks[j]) >> layout.shifts[j]
@@ -77,31 +78,25 @@ def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
 
 @kernel
 def impute(
-    action: int, observation: NDArray[np.int64], complete: bool, rules: Rules, layout: Layout, memory: Memory,
+    action: int, observation: NDArray[np.int64], sight: Sight, rules: Rules, layout: Layout, memory: Memory,
     counts: CountTable, uniforms: Uniforms,
 ) -> None:  # fmt: skip
     """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be."""
     S_next, C_next = memory.S_next, memory.C_next
     if rules.impute == _NOTHING:
-        S_next[0] = index_of(observation, layout) if complete else NO_STATE
+        S_next[0] = index_of(observation, layout) if sight.complete else NO_STATE
     elif rules.impute == _TOKEN:
         S_next[0] = token_row(observation, layout)
     elif rules.impute == _DRAWS:
-        seen = code_of(observation, layout)
-        if complete:
-            S_next[:] = unpack(seen, layout)
-            C_next[:] = seen
-            memory.entries[:] = _ANYWHERE
+        if sight.complete:
+            row = unpack(sight.seen, layout)
+            for k in range(rules.K):
+                S_next[k], C_next[k], memory.entries[k] = row, sight.seen, _ANYWHERE
             return
-        seen_bits = 0
-        for j in range(observation.shape[0]):
-            seen_bits |= layout.masks[j] if observation[j] >= 0 else 0
         draw_successors(
-            memory.S, action, observation, seen_bits, seen, memory.Q.shape[1], layout, counts, uniforms,
-            C_next, memory.entries, memory.ends, memory.masses,
+            memory.S, action, observation, sight, memory.Q.shape[1], layout, counts, uniforms,
+            S_next, C_next, memory.entries, memory.firsts, memory.ends,
         )  # fmt: skip
-        for k in range(rules.K):
-            S_next[k] = unpack(C_next[k], layout)
     else:
         if rules.impute == _LAST_COMPLETE:
             hold_last_complete(observation, memory.held)
@@ -127,9 +122,9 @@ def learn(
 ) -> None:  # fmt: skip
     """One step: impute with the model as it was, update Q, teach the model, move the pathways on."""
     Q, S, C, S_next, C_next = memory.Q, memory.S, memory.C, memory.S_next, memory.C_next
-    complete = is_complete(observation)
-    both_complete = complete and is_complete(memory.previous)
-    impute(action, observation, complete, rules, layout, memory, counts, uniforms)
+    sight = glance(observation, layout)
+    both_complete = sight.complete and is_complete(memory.previous)
+    impute(action, observation, sight, rules, layout, memory, counts, uniforms)
     if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
         shuffle(S_next, C_next, uniforms)
 
@@ -152,8 +147,8 @@ def learn(
     elif rules.teach == _COMPLETE_PAIRS and both_complete:
         add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
 
-    copy_into(S, S_next)
-    copy_into(C, C_next)
+    for k in range(rules.K):
+        S[k], C[k] = S_next[k], C_next[k]
     copy_into(memory.previous, observation)
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, has_room
-from lacuna.imputation.carry import code_of
 from lacuna.learner import Memory, act, begin, learn
 from lacuna.mdp import Dynamics, move, start_state
 from lacuna.measures import Notes, Tally, note, score
@@ -125,10 +124,9 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, no
         look(action, scene, supply.missingness)
         learn(action, reward, scene.observation, terminated, rules, layout, memory, counts, supply.imputation)
 
-        truth = code_of(world.shown[arrival], layout)
         score(
-            action, reward, ended, terminated or truncated, world.bad[arrival], scene.observation, truth, memory.C,
-            rules, layout, tally,
+            action, reward, ended, terminated or truncated, world.bad[arrival], scene.observation, world.codes[arrival],
+            memory.C, rules, layout, tally,
         )  # fmt: skip
         note(tally, notes)
         if t < trace.state.shape[0]:

@@ -43,6 +43,7 @@ class Dynamics(NamedTuple):
     restart: NDArray[np.int64]
     shows: NDArray[np.int64]
     shown: NDArray[np.int64]
+    codes: NDArray[np.int64]
     bad: NDArray[np.bool_]
 
 
@@ -260,6 +261,7 @@ class TabularMDP:
             restart=self.restart,
             shows=self.shows,
             shown=np.ascontiguousarray(shown),
+            codes=(shown << self.space.layout.shifts).sum(axis=1),
             bad=self.bad,
         )
 

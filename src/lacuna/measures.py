@@ -72,17 +72,11 @@ def score_guesses(
     tally.guesses[_STATES] += K
     tally.guesses[_STATES_RIGHT] += right
     tally.agreement[right, 1] += right
-    k = 0
-    while k < K:
-        # Neighbours with the same guess are counted together: often all of them have it.
+    for k in range(K):
         agree = 0
         for i in range(K):
             agree += 1 if C[i] == C[k] else 0
-        run = 1
-        while k + run < K and C[k + run] == C[k]:
-            run += 1
-        tally.agreement[agree, 0] += run
-        k += run
+        tally.agreement[agree, 0] += 1
 
 
 @kernel

@@ -21,7 +21,6 @@ from lacuna.measures import blank_notes, blank_tally, figures, note, score
 from lacuna.methods import Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
-from lacuna.space import pack
 from lacuna.streams import Stream
 from lacuna.worlds.gym import TabularEnv
 
@@ -154,10 +153,9 @@ class Run:
             observation, reward, terminated, truncated, _ = env.step(action)
             agent.learn(reward, observation, terminated)
             arrival, seen = base.true_state, env.components(observation)
-            truth = pack(int(self.mdp.shows[arrival]), self.mdp.space.layout)
             score(
-                action, reward, base.episode_ended, terminated or truncated, world.bad[arrival], seen, truth,
-                agent.memory.C, agent.rules, self.mdp.space.layout, self.tally,
+                action, reward, base.episode_ended, terminated or truncated, world.bad[arrival], seen,
+                world.codes[arrival], agent.memory.C, agent.rules, self.mdp.space.layout, self.tally,
             )  # fmt: skip
             note(self.tally, self._notes)
             row = (state, action, reward, arrival, seen, agent.memory.S, base.episode_ended, truncated)
@@ -177,7 +175,7 @@ class Run:
         needs = [3, 3 * self.mechanism.n_draws, 3 * draws_per_step(rules), 2]
         streams = (self.world, self.missingness, agent.imputation, agent.exploration)
         # What steps usually take; episodes that start are rare beside steps.
-        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if agent.method.multiple else 0, 2]
+        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if agent.method.multiple else 0, 1 + (rules.epsilon > 0)]
         ahead = min(steps + 1, _AHEAD_STEPS)
         numbers = [
             stream.need(need, min(int(each * ahead), _AHEAD_MOST))

@@ -143,8 +143,8 @@ def choose_action(
     Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, epsilon: float, uniforms: Uniforms,
     p: NDArray[np.float64],
 ) -> int:  # fmt: skip
-    """Sample an action from exactly `action_probabilities`, with two uniform numbers; `p` is scratch."""
-    explores = draw(uniforms) < epsilon
+    """Sample an action from exactly `action_probabilities`, with one number, and a coin if ε > 0; `p` is scratch."""
+    explores = epsilon > 0 and draw(uniforms) < epsilon
     u = draw(uniforms)
     A = Q.shape[1]
     if explores or S[0] == NO_STATE:

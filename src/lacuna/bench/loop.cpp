@@ -100,19 +100,16 @@ int main(int argc, char** argv) {
         const auto before = std::chrono::steady_clock::now();
         begin();
         for (i64 t = 0; t < steps; ++t) {
-            // act: one vote at random, ties at random; the coin for exploration is drawn as well
-            const bool explores = act_u() < 0.0;
+            // act: one vote at random, ties at random; without exploration no coin is drawn
             const double u = act_u(), x = u * K;
-            i64 action = static_cast<i64>(u * A);
-            if (!explores) {
-                const int k = static_cast<int>(x);
-                const double* q = &Q[S[k] * A];
-                const double b = best_value(S[k]);
-                int ties = 0;
-                for (i64 a = 0; a < A; ++a) ties += q[a] == b;
-                int rank = static_cast<int>((x - k) * ties);
-                for (i64 a = 0; a < A; ++a) if (q[a] == b && rank-- == 0) { action = a; break; }
-            }
+            const int voter = static_cast<int>(x);
+            const double* q = &Q[S[voter] * A];
+            const double b = best_value(S[voter]);
+            int ties = 0;
+            for (i64 a = 0; a < A; ++a) ties += q[a] == b;
+            int rank = static_cast<int>((x - voter) * ties);
+            i64 action = 0;
+            for (i64 a = 0; a < A; ++a) if (q[a] == b && rank-- == 0) { action = a; break; }
             // move
             i64 e = w.ptr[state * A + action];
             for (const double v = world_u(); v >= w.cumulative[e];) ++e;

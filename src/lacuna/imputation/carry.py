@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,20 +38,37 @@ def code_of(values: NDArray[np.int64], layout: Layout) -> int:
     return code
 
 
+class Sight(NamedTuple):
+    """An observation at one glance: whether all was seen, and how many states of the product space agree with it.
+
+    A state agrees if its code has the bits `seen` where `bits` are set.
+    """
+
+    complete: bool
+    seen: int
+    bits: int
+    n_agreeing: int
+
+
 @kernel
-def count_agreeing(observation: NDArray[np.int64], layout: Layout) -> int:
-    """How many states of the product space agree with the observation."""
-    n = 1
+def glance(observation: NDArray[np.int64], layout: Layout) -> Sight:
+    """Look through the components once."""
+    complete, seen, bits, n = True, 0, 0, 1
     for j in range(observation.shape[0]):
-        n *= layout.sizes[j] if observation[j] < 0 else 1
-    return n
+        if observation[j] >= 0:
+            seen |= observation[j] << layout.shifts[j]
+            bits |= layout.masks[j]
+        else:
+            complete = False
+            n *= layout.sizes[j]
+    return Sight(complete, seen, bits, n)
 
 
 @kernel
-def guess_uniformly(observation: NDArray[np.int64], seen: int, n: int, layout: Layout, u: float) -> int:
-    """Code of a state drawn uniformly from the `n` that agree with the observation, whose seen part has code `seen`."""
-    rest = int(u * n)
-    code = seen
+def guess_uniformly(observation: NDArray[np.int64], sight: Sight, layout: Layout, u: float) -> int:
+    """Code of a state drawn uniformly from those that agree with the observation."""
+    rest = int(u * sight.n_agreeing)
+    code = sight.seen
     for j in range(observation.shape[0]):
         if observation[j] < 0:
             others = rest // layout.sizes[j]
