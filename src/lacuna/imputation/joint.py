@@ -41,7 +41,7 @@ def draw_successors(
 ) -> None:  # fmt: skip
     """For each pathway a next state: in proportion to the agreeing counts, or uniform if they are all zero.
 
-    Rows of Q go to `S_next`, codes to `C_next`, their places in the counts to `entries`; `firsts` and `ends` are scratch.
+    Rows of Q go to `S_next`, codes to `C_next`, places in the counts to `entries`; `firsts` and `ends` are scratch.
     All rows are looked up before any is read: in a large world they come from far memory, and then arrive together.
     """
     K = S.shape[0]
