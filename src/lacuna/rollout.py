@@ -178,7 +178,7 @@ class Run:
         usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if agent.method.multiple else 0, 1 + (rules.epsilon > 0)]
         ahead = min(steps + 1, _AHEAD_STEPS)
         numbers = [
-            stream.need(need, min(int(each * ahead), _AHEAD_MOST))
+            stream.fill(max(need, min(int(each * ahead), _AHEAD_MOST)))
             for stream, need, each in zip(streams, needs, usual, strict=True)
         ]
         agent.model.need(rules.K)

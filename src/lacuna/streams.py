@@ -92,18 +92,21 @@ class Stream:
         """How many numbers are waiting in the block."""
         return int(self.uniforms.block.shape[0] - self.uniforms.cursor[0])
 
-    def need(self, n: int, ahead: int = _BLOCK) -> Uniforms:
-        """Make sure that at least `n` numbers are waiting, preparing up to `ahead` if not, and give them."""
-        if self.ready < n:
-            block, cursor = self.uniforms
-            used, left = int(cursor[0]), self.ready
-            # A block is used again and again: fresh memory would cost as much as filling it.
-            fresh = block if block.shape[0] >= max(n, ahead) else np.empty(max(n, ahead))
-            fresh[:left] = block[used:].copy()
-            self._generator.random(out=fresh[left:])
-            self._start += used
-            cursor[0] = 0
-            self.uniforms = Uniforms(fresh, cursor)
+    def need(self, n: int) -> Uniforms:
+        """Make sure that at least `n` numbers are waiting, and give them."""
+        return self.uniforms if self.ready >= n else self.fill(max(n, _BLOCK))
+
+    def fill(self, n: int) -> Uniforms:
+        """Make sure that `n` numbers or more are waiting, replacing those used, and give them."""
+        block, cursor = self.uniforms
+        used, left = int(cursor[0]), self.ready
+        # A block is used again and again: fresh memory would cost as much as filling it.
+        fresh = block if block.shape[0] >= n else np.empty(n)
+        fresh[:left] = block[used:].copy()
+        self._generator.random(out=fresh[left:])
+        self._start += used
+        cursor[0] = 0
+        self.uniforms = Uniforms(fresh, cursor)
         return self.uniforms
 
     def next(self) -> float:

@@ -68,7 +68,8 @@ def run_trial(
     steps, seed
         How long, and which random streams: the same seed means the same world and mask streams for every method.
     times
-        Steps at which to note the running sums (`measures.SUMS`, then stay actions), given back under ``curve``.
+        Steps at which to note the running sums, given back under ``curve``: a row per step noted, in order; its columns
+        are `measures.SUMS`, then stay actions.
     first_observed, driver, progress
         As for `Run`.
 
@@ -100,16 +101,17 @@ def run_trial(
     early, late = min(EARLY, steps), steps - max(1, steps // 5)
     wanted = {early, late, *times} - {0, steps}
     run.advance(steps, times=wanted, progress=progress)
-    noted = dict(zip(sorted(wanted), run.curve, strict=True)) | {steps: run.snapshot()}
+    end = run.snapshot()
+    noted = dict(zip(sorted(wanted), run.curve, strict=True)) | {steps: end}
     nothing = np.zeros(len(SUMS) + 1)
     figures = run.figures() | {
         "reward_per_step_early": _per_step(noted[early], nothing),
-        "reward_per_step_late": _per_step(run.snapshot(), noted.get(late, nothing)),
+        "reward_per_step_late": _per_step(end, noted.get(late, nothing)),
         "seed": seed,
         "seconds": run.seconds,
     }
     if times:
-        figures["curve"] = {t: noted[t].tolist() for t in sorted(set(times))}
+        figures["curve"] = np.array([noted[t] for t in sorted(set(times))])
     return figures
 
 

@@ -10,6 +10,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol
 
+import numpy as np
+
 from lacuna import __version__
 from lacuna.measures import SUMS
 from lacuna.study.spec import RESULTS, RunSpec, Study
@@ -20,12 +22,13 @@ from lacuna.trials import Problem, run_trial
 _STEPS_A_PORTION, _RUNS_A_PORTION, _PORTIONS = 4_000_000, 250, 64
 
 # Seconds between two files of results: what a killed process loses, besides the portions under way.
-_SAVE_EVERY = 0.25
+_SAVE_EVERY = 1.0
 
 _CURVES = {
     "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_water": "episode_water",
     "curve_path": "episode_steps",
 }  # fmt: skip
+_NO_CURVE = np.zeros((0, len(SUMS) + 1))
 
 
 @dataclass
@@ -78,7 +81,8 @@ def execute(run: RunSpec) -> dict[str, Any]:
     figures = run_trial(
         problem, run.settings, steps=run.steps, seed=run.trial, times=run.curve, first_observed=run.first_observed
     )
-    curve = figures.pop("curve", {})
+    # A line per sum, each in one piece: a table takes arrays as they are, and lists number by number.
+    curve = np.ascontiguousarray(figures.pop("curve", _NO_CURVE).T)
     figures.pop("seed")
     parameters = dict(run.parameters)
     row: dict[str, Any] = {
@@ -94,14 +98,12 @@ def execute(run: RunSpec) -> dict[str, Any]:
         "first_observed": run.first_observed,
         "trial": run.trial,
         **figures,
-        "curve_step": list(curve),
-        "curve_stay": [sums[-1] for sums in curve.values()],
+        "curve_step": curve[SUMS.index("steps")].astype(np.int64),
+        "curve_stay": curve[-1],
         "host": socket.gethostname(),
         "lacuna": __version__,
     }
-    for column, name in _CURVES.items():
-        row[column] = [sums[SUMS.index(name)] for sums in curve.values()]
-    return row
+    return row | {column: curve[SUMS.index(name)] for column, name in _CURVES.items()}
 
 
 def execute_portion(runs: list[RunSpec]) -> Outcome:
