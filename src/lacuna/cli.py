@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lacuna import __version__
+from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def _stop(*_: object) -> None:
 
 
 app.add_typer(study_app, name="study")
+app.command()(paper)
 
 
 def main() -> None:

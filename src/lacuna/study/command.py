@@ -35,7 +35,7 @@ def plan(
     from lacuna.study.store import Store
 
     study = Study.read(file)
-    workers = _checked_workers(workers)
+    workers = checked_workers(workers)
     done = Store.existing(out).done() if out else frozenset()
     left = sum(run.id not in done for run in study.runs()) if done else len(study)
     typer.echo(f"{study.spec.name}: {len(study.problems)} problems x {len(study.settings)} settings x "
@@ -95,7 +95,7 @@ def run(
     part = _shard(shard)
     # A task of SLURM's gets the cores it asks for, not those of the machine that submits it.
     cpus = workers or 1
-    workers = _checked_workers(workers)
+    workers = checked_workers(workers)
     if engine not in ("local", "dask", "slurm"):
         raise ValueError(f"engine is {engine!r}; it must be local, dask or slurm")
     if engine == "slurm" and part != (1, 1):
@@ -107,7 +107,7 @@ def run(
     if engine == "dask" and not scheduler:
         raise ValueError("the Dask engine needs --scheduler ADDRESS")
     store = Store(out)
-    with _display(study.spec.name) as watch:
+    with display(study.spec.name) as watch:
         if engine == "slurm":
             if tasks < 1:
                 raise ValueError(f"tasks is {tasks}; it must be 1 or larger")
@@ -171,7 +171,8 @@ def export_command(
         raise typer.Exit(1)
 
 
-def _checked_workers(workers: int | None) -> int:
+def checked_workers(workers: int | None) -> int:
+    """How many runs at a time: as many as said, else one per core."""
     if workers is not None and workers < 1:
         raise ValueError(f"workers is {workers}; it must be 1 or larger")
     from lacuna.trials import default_workers
@@ -193,8 +194,8 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def _display(name: str) -> Iterator[Callable[[Progress], None]]:
-    """A live display on a terminal, silence elsewhere."""
+def display(name: str) -> Iterator[Callable[[Progress], None]]:
+    """Show progress live on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

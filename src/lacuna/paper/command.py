@@ -1,0 +1,99 @@
+"""The `lacuna paper` command. Heavy imports happen inside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lacuna.study.command import checked_workers, display
+
+if TYPE_CHECKING:
+    from lacuna.paper.reproduce import PageWriter, Watch
+    from lacuna.study.claims import Finding
+    from lacuna.study.runner import Progress
+
+
+def paper(
+    out: Annotated[Path, typer.Option(help="The folder to write to; what was run there before is not run again.")],
+    full: Annotated[bool, typer.Option("--full", help="All 34,560 runs, instead of a part of them.")] = False,
+    continuing: Annotated[
+        bool,
+        typer.Option("--continuing", help="Also the reading in which nothing ends, which the paper's figures show."),
+    ] = False,
+    honest: Annotated[
+        bool,
+        typer.Option("--honest", help="Also report what was chosen on 50 fresh trials, without part in the choice."),
+    ] = False,
+    workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
+) -> None:
+    """Reproduce the paper: run its studies, judge its claims, draw its figures, write one page. Stop it at any time."""
+    from lacuna.paper.reproduce import Request, RunsFailedError, gather, write_up
+
+    workers = checked_workers(workers)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out is {out}, which is not a folder")
+    page = _page_writer()
+    try:
+        with _watching() as watch:
+            gathered = gather(out, Request(full, continuing, honest), workers=workers, watch=watch)
+    except RunsFailedError as error:
+        typer.echo(f"lacuna: {error}", err=True)
+        raise typer.Exit(1) from error
+    about = gathered.about
+    made = f"{about['runs_made_now']:,} of them now" if about["runs_made_now"] else "all of them before"
+    typer.echo(f"{about['runs']:,} runs of {about['steps']:,} steps, {made}; {about['seconds']:.0f} seconds", err=True)
+    typer.echo("judging the claims, drawing the figures …", err=True)
+    findings, files = write_up(gathered, page)
+    typer.echo(summary(findings))
+    typer.echo()
+    for path in files[:-1]:
+        typer.echo(f"Wrote {path}")
+    typer.echo(f"Open {files[-1].resolve()}")
+
+
+def _page_writer() -> PageWriter:
+    from lacuna.report.paper_page import write_paper_page
+
+    return write_paper_page
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """The verdicts as a table: a line for each claim, a column for each reading and way of choosing settings."""
+    ways = list(dict.fromkeys((finding.reading, finding.selection) for finding in findings))
+    names = list(dict.fromkeys(finding.claim for finding in findings))
+    verdicts = {(finding.claim, finding.reading, finding.selection): finding.verdict for finding in findings}
+    heads = [f"{reading}, {selection}" for reading, selection in ways]
+    wide = max(map(len, names), default=0)
+    widths = [max(len(head), len("not supported")) for head in heads]
+
+    def line(first: str, cells: Sequence[str]) -> str:
+        padded = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return f"{first:{wide}}  {padded}".rstrip()
+
+    lines = [line("", heads), *(line(name, [verdicts[name, *way] for way in ways]) for name in names)]
+    for head, way in zip(heads, ways, strict=True):
+        counts = Counter(verdicts[name, *way] for name in names)
+        lines.append(f"{head}: {', '.join(f'{n} {verdict}' for verdict, n in sorted(counts.items()))}")
+    return "\n".join(lines)
+
+
+@contextmanager
+def _watching() -> Iterator[Watch]:
+    """Say what begins; on a terminal, show live how far it is."""
+    with ExitStack() as shown:
+        show: dict[str, Callable[[Progress], None]] = {}
+
+        def watch(what: str, progress: Progress) -> None:
+            if what not in show:
+                shown.close()
+                show.clear()
+                typer.echo(f"{what}: {progress.total:,} runs, {progress.total - progress.done:,} to make", err=True)
+                show[what] = shown.enter_context(display(what))
+            show[what](progress)
+
+        yield watch

@@ -1,0 +1,194 @@
+"""From nothing to the page: run what is missing, judge the claims, write the files.
+
+Everything is in one folder: ``store/``, all runs ever made there; ``results.parquet``, those this command asked for;
+``claims.json``, what they say of each claim; and the page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lacuna import __version__
+from lacuna.paper.plan import FOLDER, Form, confirming_studies, paper_studies
+from lacuna.savefile import write_whole
+from lacuna.study.claims import Finding, judge
+from lacuna.study.engines import Local
+from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Reading, Selection
+from lacuna.study.runner import Progress, run_study
+from lacuna.study.spec import Study
+from lacuna.study.store import Store, export
+
+Watch = Callable[[str, Progress], None]
+"""Told, now and then, what is being run and how far it is."""
+
+PageWriter = Callable[[Path, pl.DataFrame, Sequence[Finding], dict[str, Any]], Path]
+"""Writes the page into a folder, from the runs, the findings and what was done; gives the file to open."""
+
+
+class RunsFailedError(RuntimeError):
+    """Some runs are not there: what is there is kept, but nothing can be said from it yet."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted: every run or the reduced form, one reading or both, and whether choices are confirmed."""
+
+    full: bool = False
+    continuing: bool = False
+    honest: bool = False
+
+    @property
+    def form(self) -> Form:
+        """Which folder of studies."""
+        return "full" if self.full else "reduced"
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The readings of an episode's end."""
+        return ("episodic", "continuing") if self.continuing else ("episodic",)
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """The ways in which hyper-parameters are chosen."""
+        return ("as-published", "held-out") if self.honest else ("as-published",)
+
+    def command(self, out: Path) -> str:
+        """The command that asks for this."""
+        options = [f"--{name}" for name, wanted in vars(self).items() if wanted]
+        return " ".join(["lacuna paper", *options, f"--out {out}"])
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """All runs that were asked for, and how they came about."""
+
+    out: Path
+    request: Request
+    table: pl.DataFrame
+    about: dict[str, Any]
+    fresh: Sequence[int]
+
+
+def gather(
+    out: Path, request: Request, *, workers: int, watch: Watch = lambda *_: None, folder: Path = FOLDER,
+    fresh: Sequence[int] = FRESH_TRIALS,
+) -> Gathered:  # fmt: skip
+    """Run what the store lacks of the paper's studies.
+
+    Parameters
+    ----------
+    out
+        The folder; what is in its store is not run again.
+    request
+        What is wanted.
+    workers
+        Runs at a time.
+    watch
+        Told of progress.
+    folder, fresh
+        Where the studies are, and the numbers of the trials on which choices are confirmed.
+    """
+    began = time.monotonic()
+    runs = _Runs(Store(out / "store"), Local(workers), watch)
+    for reading in request.readings:
+        studies = paper_studies(request.form, reading, folder)
+        runs.make(f"{request.form} study, {reading}", studies)
+        if request.honest:
+            runs.make(f"fresh trials, {reading}", confirming_studies(runs.table(), reading, studies[0], fresh))
+    table = runs.table()
+    return Gathered(out, request, table, _about(out, request, runs, table, fresh, time.monotonic() - began), fresh)
+
+
+def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple[Path, ...]]:
+    """Judge the claims and write all files; gives the findings and the files, the page last."""
+    out, table, request = gathered.out, gathered.table, gathered.request
+    findings = [
+        finding
+        for reading in request.readings
+        for selection in request.selections
+        for finding in judge(table, reading=reading, selection=selection, fresh=gathered.fresh)
+    ]
+    results, claims = out / "results.parquet", out / "claims.json"
+    export(table, results)
+    content = {"about": gathered.about, "findings": [finding.as_dict() for finding in findings]}
+    write_whole(claims, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+    return findings, (results, claims, page(out, table, findings, gathered.about))
+
+
+class _Runs:
+    """The runs asked for so far, made into a store."""
+
+    def __init__(self, store: Store, engine: Local, watch: Watch) -> None:
+        self.store, self.engine, self.watch = store, engine, watch
+        self.studies: list[Study] = []
+        self.ids: set[str] = set()
+        self.made = 0
+
+    def table(self) -> pl.DataFrame:
+        """All runs asked for: the same ones whatever else is in the store."""
+        asked = pl.DataFrame({"id": list(self.ids)}, schema={"id": pl.String})
+        return self.store.table().join(asked, on="id", how="semi", maintain_order="left")
+
+    def make(self, what: str, studies: Sequence[Study]) -> None:
+        """Run what is missing of some studies, one after the other, with one count for all of them."""
+        ids = [{run.id for run in study.runs()} for study in studies]
+        done = self.store.done()
+        overall = Progress(sum(map(len, ids)), sum(len(names & done) for names in ids))
+        self.watch(what, overall)
+        for study, names in zip(studies, ids, strict=True):
+            here = len(names & self.store.done())
+            self._make_one(what, study, overall, here)
+        self.studies += studies
+        self.ids.update(*ids)
+        if overall.done < overall.total:
+            raise RunsFailedError(
+                f"{overall.total - overall.done:,} of {overall.total:,} runs failed; the same command tries them again"
+                + "".join(f"\n  {failure}" for failure in overall.failures)
+            )
+
+    def _make_one(self, what: str, study: Study, overall: Progress, here: int) -> None:
+        done, failed, steps = overall.done - here, overall.failed, overall.steps
+
+        def tell(progress: Progress) -> None:
+            overall.done, overall.failed = done + progress.done, failed + progress.failed
+            overall.steps = steps + progress.steps
+            self.watch(what, overall)
+
+        progress = run_study(study, self.store, self.engine, watch=tell)
+        self.made += progress.done - here
+        overall.failures += progress.failures
+
+
+def _about(
+    out: Path, request: Request, runs: _Runs, table: pl.DataFrame, fresh: Sequence[int], seconds: float
+) -> dict[str, Any]:
+    """What was run, by what, where, and how to do it again."""
+    return {
+        "command": request.command(out),
+        "lacuna": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "workers": runs.engine.workers,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "form": request.form,
+        "readings": list(request.readings),
+        "selections": list(request.selections),
+        "steps": runs.studies[0].spec.steps,
+        "tuning_trials": list(TUNING_TRIALS),
+        "fresh_trials": list(fresh) if request.honest else [],
+        "runs": table.height,
+        "total_steps": int(table["steps"].sum()),
+        "runs_made_now": runs.made,
+        "seconds": round(seconds, 1),
+        "core_seconds": round(float(table["seconds"].sum()), 1),
+        "studies": [{"name": study.spec.name, "runs": len(study)} for study in runs.studies],
+    }
