@@ -130,7 +130,8 @@ class Ask:
         effect, low, high, _ = mean_interval(self.sample.values, level, kind="t")
         if low is None or high is None:
             return replace(blank, effect=effect, note="a single trial gives no interval")
-        if low == high:
+        # Figures that are the same in every trial may differ by rounding, which is no spread either.
+        if high - low <= 1e-9 * max(1.0, abs(effect)):
             return replace(
                 blank, effect=effect, low=low, high=high, note="the same in every trial, so of unknown spread"
             )
