@@ -15,11 +15,8 @@ TORCH_OPTIONS ?=
 help: ## show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-paper: .venv/ready ## run what there is of the paper, and write a page to open
-	$(BIN)/python examples/compare_methods.py --page out/paper/index.html
-	@echo
-	@echo "This is not the paper's study yet: only one of its settings was run. The full study comes in a later version."
-	@echo "Open $(CURDIR)/out/paper/index.html"
+paper: .venv/ready ## reproduce the paper in reduced form, and write a page to open
+	$(BIN)/lacuna paper --out out/paper
 
 test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/sb3

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
-from claims_tables import MADE_FALSE, as_the_paper_says, table
 
+from claims_tables import MADE_FALSE, as_the_paper_says, table
 from lacuna.study.claims import CLAIMS, Finding, judge
 from lacuna.study.evidence import V1, Evidence, Reading, Selection, Shown
 from lacuna.study.store import SCHEMA
 from lacuna.study.verdicts import decide
 
 NAMES = [
-    "mcar-low-theta-similar", "mcar-mi-best", "mcar-mi-robust", "mcar-conservative-slower", "mcar-baselines-reward-close",
-    "mcar-baselines-river-path-worse", "mcar-v2-over-v1", "mcar-random-bad", "mcar-si-collapses", "mcar-si-slower",
-    "all-worsen-with-theta", "mcar-missing-state-u", "mcolor-mi-best", "mcolor-gap-grows", "mcolor-nmar-slower",
-    "mcolor-missing-state-bad", "mcolor-conservative-faster", "mfog-both-mi-best", "mfog-only-missing-state-par",
-    "mfog-only-conservative-ok", "mfog-only-synthetic-harmful", "k-diminishing", "mixing-no-effect", "stay-no-effect",
+    "mcar-low-theta-similar", "mcar-mi-best", "mcar-mi-robust", "mcar-conservative-slower",
+    "mcar-baselines-reward-close", "mcar-baselines-river-path-worse", "mcar-v2-over-v1", "mcar-random-bad",
+    "mcar-si-collapses", "mcar-si-slower", "all-worsen-with-theta", "mcar-missing-state-u", "mcolor-mi-best",
+    "mcolor-gap-grows", "mcolor-nmar-slower", "mcolor-missing-state-bad", "mcolor-conservative-faster",
+    "mfog-both-mi-best", "mfog-only-missing-state-par", "mfog-only-conservative-ok",
+    "mfog-only-synthetic-harmful", "k-diminishing", "mixing-no-effect", "stay-no-effect",
 ]  # fmt: skip
 FRESH = range(1000, 1010)
 
@@ -213,8 +214,8 @@ def test_runs_of_another_world_or_vote_are_left_out(true_runs: pl.DataFrame) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda runs: judge(runs, reading="other"), "reading is 'other'"),
-        (lambda runs: judge(runs, selection="other"), "selection is 'other'"),
+        (lambda runs: judge(runs, reading=cast(Any, "other")), "reading is 'other'"),
+        (lambda runs: judge(runs, selection=cast(Any, "other")), "selection is 'other'"),
         (lambda runs: judge(runs.drop("stay_share")), "no column stay_share"),
         (lambda runs: judge(pl.concat([runs, runs.with_columns(steps=pl.lit(7, pl.Int64))])), "different lengths"),
     ],

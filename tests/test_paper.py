@@ -1,0 +1,267 @@
+"""The paper's studies are what they should be, and `lacuna paper` goes from nothing to its files, stopped or not."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from lacuna import cli
+from lacuna.methods import METHODS
+from lacuna.paper import command, reproduce
+from lacuna.paper.plan import FOLDER, NAMES, Form, paper_studies
+from lacuna.paper.reproduce import Gathered, Request, RunsFailedError, gather, write_up
+from lacuna.study.claims import CLAIMS, Finding
+from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Evidence, Reading
+from lacuna.study.runner import Progress
+from lacuna.study.spec import Study
+from lacuna.study.store import Store
+
+WHOLE = """
+name = "the whole study, as one"
+steps = 50_000
+trials = 5
+curve_points = 100
+missingness = [
+    "mcar:0.0", "mcar:0.05", "mcar:0.1", "mcar:0.2", "mcar:0.3", "mcar:0.4",
+    "mcar:0.5", "mcar:0.6", "mcar:0.7", "mcar:0.8", "mcar:0.9", "mcar:0.95",
+    "mcolor-xy:0.1,0.2,0.3", "mcolor:0.1,0.2,0.3", "mcolor-xy:0.2,0.4,0.6", "mcolor:0.2,0.4,0.6",
+    "mfog:0.5,0.0", "mfog:0.25,0.1",
+]
+worlds = [{name = "lake"}, {name = "lake", stay = true}]
+grid = {alpha = [0.1, 1.0], gamma = [0.0, 0.5, 1.0], epsilon = [0.0, 0.05]}
+methods = [
+    {name = "random-action"}, {name = "last-fully-observed"}, {name = "last-observed"}, {name = "missing-as-state"},
+    {name = "mi-synthetic", K = [1, 5, 10], p_shuffle = [0.0, 0.1]},
+    {name = "mi-conservative", K = [1, 5, 10], p_shuffle = [0.0, 0.1]},
+]
+"""
+FRESH = range(1000, 1003)
+
+
+def names(studies: Sequence[Study]) -> list[str]:
+    return [run.id for study in studies for run in study.runs()]
+
+
+# --- the studies ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reading", ["episodic", "continuing"])
+def test_the_full_studies_together_are_the_34560_runs_of_the_paper_each_once(reading: Reading) -> None:
+    change = "" if reading == "episodic" else ", continuing = true"
+    whole = Study.parse(WHOLE.replace('{name = "lake"', '{name = "lake"' + change))
+    found = names(paper_studies("full", reading))
+    assert len(found) == len(set(found)) == 34_560
+    assert set(found) == set(names([whole]))
+
+
+@pytest.mark.parametrize("reading", ["episodic", "continuing"])
+def test_the_reduced_studies_are_a_part_of_the_full_ones_with_all_methods_and_trials(reading: Reading) -> None:
+    reduced = paper_studies("reduced", reading)
+    found = names(reduced)
+    assert len(found) == len(set(found))
+    for part, full in zip(reduced, paper_studies("full", reading), strict=True):
+        assert part.spec.name == full.spec.name
+        assert set(names([part])) < set(names([full]))
+        assert part.spec.trials == len(TUNING_TRIALS) == 5
+    assert {settings.method for study in reduced for settings in study.settings} == set(METHODS)
+
+
+def test_there_is_no_study_that_nobody_runs() -> None:
+    for form in ("full", "reduced"):
+        assert sorted(path.stem for path in (FOLDER / form).iterdir()) == sorted(NAMES)
+    link = Path(__file__).parents[1] / "studies"
+    assert link.resolve() == FOLDER
+
+
+# --- tiny studies, run whole ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reduced studies with hardly any steps and fewer settings; the full ones have a few more of these."""
+    folder = tmp_path_factory.mktemp("tiny")
+    grids: dict[Form, str] = {
+        "reduced": "[grid]\nalpha = 0.1\nepsilon = [0.0, 0.05]\n",
+        "full": "[grid]\nalpha = [0.1, 1.0]\nepsilon = [0.0, 0.05]\n",
+    }
+    for form, grid in grids.items():
+        (folder / form).mkdir()
+        for name in NAMES:
+            text = (FOLDER / "reduced" / f"{name}.toml").read_text()
+            text = text.replace("50_000", "60").replace("curve_points = 100", "curve_points = 3")
+            text = re.sub(r"\[grid\]\n(.+\n)+", grid, text)
+            (folder / form / f"{name}.toml").write_text(text)
+    return folder
+
+
+def page(folder: Path, table: pl.DataFrame, findings: Sequence[Finding], about: dict[str, Any]) -> Path:
+    path = folder / "index.html"
+    path.write_text(f"{table.height} {len(findings)} {about['command']}")
+    return path
+
+
+def run(tiny: Path, out: str, request: Request = Request(), **options: Any) -> Gathered:  # noqa: B008  frozen
+    return gather(Path(out), request, workers=2, folder=tiny, fresh=FRESH, **options)
+
+
+def test_all_files_are_written(tiny: Path) -> None:
+    gathered = run(tiny, "out")
+    findings, files = write_up(gathered, page)
+    assert [path.name for path in files] == ["results.parquet", "claims.json", "index.html"]
+    asked = set(names(paper_studies("reduced", folder=tiny)))
+    results = pl.read_parquet("out/results.parquet")
+    assert set(results["id"]) == asked
+    assert results["curve_step"].list.len().unique().to_list() == [3]
+    claims = json.loads(Path("out/claims.json").read_text())
+    assert [finding["claim"] for finding in claims["findings"]] == [claim.id for claim in CLAIMS]
+    assert {finding["reading"] for finding in claims["findings"]} == {"episodic"}
+    assert [finding.as_dict()["claim"] for finding in findings] == [finding["claim"] for finding in claims["findings"]]
+    about = claims["about"]
+    assert about["command"] == "lacuna paper --out out"
+    assert (about["runs"], about["steps"], about["total_steps"]) == (len(asked), 60, 60 * len(asked))
+    assert about["runs_made_now"] == len(asked)
+    assert (about["tuning_trials"], about["fresh_trials"]) == ([0, 1, 2, 3, 4], [])
+    assert {"lacuna", "python", "machine", "finished", "seconds", "core_seconds", "studies"} < set(about)
+
+
+def test_more_can_be_added_later_and_nothing_is_run_twice(tiny: Path) -> None:
+    first = run(tiny, "out")
+    assert run(tiny, "out").about["runs_made_now"] == 0
+    full = run(tiny, "out", Request(full=True))
+    assert full.about["runs_made_now"] == full.about["runs"] - first.about["runs"] > 0
+    assert run(tiny, "out", Request(full=True)).about["runs_made_now"] == 0
+    # What the larger one left in the store does not change what the smaller one finds.
+    again = run(tiny, "out")
+    assert again.table.drop("seconds").equals(first.table.drop("seconds"))
+
+
+def test_both_readings_and_held_out_trials(tiny: Path) -> None:
+    gathered = run(tiny, "out", Request(continuing=True, honest=True))
+    findings, _ = write_up(gathered, page)
+    ways = [(finding.reading, finding.selection) for finding in findings[:: len(CLAIMS)]]
+    assert ways == [
+        ("episodic", "as-published"),
+        ("episodic", "held-out"),
+        ("continuing", "as-published"),
+        ("continuing", "held-out"),
+    ]
+    assert len(findings) == 4 * len(CLAIMS)
+    assert gathered.about["fresh_trials"] == list(FRESH)
+    # Everything a held-out verdict looks at was run: no part lacks anything.
+    for finding in findings:
+        for part in finding.parts:
+            assert "was not run" not in part.note, part
+            assert "lacks trials" not in part.note, part
+    fresh = gathered.table.filter(pl.col("trial") >= FRESH[0])
+    for reading in ("episodic", "continuing"):
+        seen = Evidence(gathered.table, "episodic" if reading == "episodic" else "continuing", "held-out", fresh=FRESH)
+        chosen = seen.choice.height
+        assert fresh.filter(continuing=reading == "continuing").height >= chosen * len(FRESH)
+    assert "--continuing --honest" in gathered.about["command"]
+    assert run(tiny, "out", Request(continuing=True, honest=True)).about["runs_made_now"] == 0
+
+
+class Stopped(BaseException):
+    pass
+
+
+def test_what_was_stopped_goes_on_and_ends_the_same(tiny: Path) -> None:
+    seen: list[int] = []
+
+    def stop_half_way(_: str, progress: Progress) -> None:
+        seen.append(progress.done)
+        if progress.done > progress.total / 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run(tiny, "out", watch=stop_half_way)
+    kept = len(Store("out/store").done())
+    assert kept > 0
+    rest = run(tiny, "out")
+    assert rest.about["runs_made_now"] == rest.about["runs"] - kept > 0
+    write_up(rest, page)
+    write_up(run(tiny, "whole"), page)
+    assert Path("out/results.parquet").read_bytes() == Path("whole/results.parquet").read_bytes()
+
+
+def test_progress_counts_over_all_studies(tiny: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    run(tiny, "out", watch=lambda what, progress: told.append((what, progress.done, progress.total)))
+    total = len(names(paper_studies("reduced", folder=tiny)))
+    assert {what for what, _, _ in told} == {"reduced study, episodic"}
+    assert {n for _, _, n in told} == {total}
+    done = [n for _, n, _ in told]
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == (0, total)
+
+
+def test_runs_that_fail_are_told_and_nothing_is_written(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ArithmeticError("no luck")
+
+    monkeypatch.setattr("lacuna.study.runner.run_trial", fail)
+    with pytest.raises(
+        RunsFailedError, match=r"1,\d+ of 1,\d+ runs failed; the same command tries them again\n.*no luck"
+    ):
+        run(tiny, "out")
+    assert not Path("out/claims.json").exists()
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["lacuna", "paper", *words])
+    code: Any = 0
+    try:
+        cli.main()
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    return int(code or 0), out, err
+
+
+def test_the_command_ends_with_verdicts_and_what_to_open(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reproduce, "gather", partial(gather, folder=tiny, fresh=FRESH))
+    monkeypatch.setattr(command, "_page_writer", lambda: page)
+    code, out, err = call(monkeypatch, capsys, "--out", "out", "--continuing")
+    assert code == 0
+    assert "reduced study, continuing: 1," in err
+    assert all(claim.id in out for claim in CLAIMS)
+    assert "episodic, as-published" in out
+    assert "continuing, as-published" in out
+    assert out.splitlines()[-1] == f"Open {Path('out/index.html').resolve()}"
+    assert Path("out/index.html").read_text().endswith("lacuna paper --continuing --out out")
+
+
+def test_wrong_words_give_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(command, "_page_writer", lambda: page)
+    Path("file").write_text("")
+    Path("other").mkdir()
+    Path("other/store").mkdir()
+    Path("other/store/notes.txt").write_text("mine")
+    for words, sentence in (
+        (("--out", "out", "--workers", "0"), "workers is 0; it must be 1 or larger"),
+        (("--out", "file"), "out is file, which is not a folder"),
+        (("--out", "other"), "other/store holds other things than results of lacuna; name a new or empty folder"),
+    ):
+        code, out, err = call(monkeypatch, capsys, *words)
+        assert (code, out, err) == (2, "", f"lacuna: {sentence}\n")
+
+
+def test_defaults_are_those_of_the_paper() -> None:
+    assert list(FRESH_TRIALS) == list(range(1000, 1050))
+    assert Request().readings == ("episodic",)
+    assert Request(full=True, continuing=True, honest=True).command(Path("x")) == (
+        "lacuna paper --full --continuing --honest --out x"
+    )
