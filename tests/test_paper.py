@@ -97,6 +97,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in NAMES:
             text = (FOLDER / "reduced" / f"{name}.toml").read_text()
             text = text.replace("50_000", "60").replace("curve_points = 100", "curve_points = 3")
+            text = text.replace('"mcar:0.2", ', "").replace('"mcar:0.6", ', "")
             text = re.sub(r"\[grid\]\n(.+\n)+", grid, text)
             (folder / form / f"{name}.toml").write_text(text)
     return folder
@@ -209,7 +210,7 @@ def test_runs_that_fail_are_told_and_nothing_is_written(tiny: Path, monkeypatch:
 
     monkeypatch.setattr("lacuna.study.runner.run_trial", fail)
     with pytest.raises(
-        RunsFailedError, match=r"1,\d+ of 1,\d+ runs failed; the same command tries them again\n.*no luck"
+        RunsFailedError, match=r"(?s)\d+ of \d+ runs failed; the same command tries them again\n.*no luck"
     ):
         run(tiny, "out")
     assert not Path("out/claims.json").exists()
@@ -236,7 +237,7 @@ def test_the_command_ends_with_verdicts_and_what_to_open(
     monkeypatch.setattr(command, "_page_writer", lambda: page)
     code, out, err = call(monkeypatch, capsys, "--out", "out", "--continuing")
     assert code == 0
-    assert "reduced study, continuing: 1," in err
+    assert "reduced study, continuing: " in err
     assert all(claim.id in out for claim in CLAIMS)
     assert "episodic, as-published" in out
     assert "continuing, as-published" in out
