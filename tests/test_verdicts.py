@@ -73,13 +73,12 @@ def test_one_of_several_is_enough_if_it_holds_after_correction() -> None:
 
 def test_the_part_shown_is_the_one_that_decides() -> None:
     finding = decide("claim", "episodic", "held-out", 5, [ask(9.0), ask(3.0, spread=0.1), ask(5.0, spread=3.0)])
-    assert (finding.verdict, finding.effect, finding.note) == (
-        "supported", pytest.approx(5.0), "5.0, wanted above 0. All 3 comparisons hold.",
-    )  # fmt: skip
+    assert finding.verdict == "supported"
+    assert finding.effect == pytest.approx(5.0)
+    assert finding.note == "5.0, wanted above 0. All 3 comparisons hold."
     finding = decide("claim", "episodic", "held-out", 5, [ask(9.0), ask(-9.0), ask(-99.0)])
-    assert (finding.effect, finding.note) == (
-        pytest.approx(-99.0), "-99.0, wanted above 0. 2 of 3 comparisons fail.",
-    )  # fmt: skip
+    assert finding.effect == pytest.approx(-99.0)
+    assert finding.note == "-99.0, wanted above 0. 2 of 3 comparisons fail."
 
 
 def test_what_is_missing_goes_along_with_the_numbers() -> None:

@@ -15,6 +15,7 @@ import typer
 from lacuna import __version__
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
+from lacuna.study.command import tell_if_compiling
 
 if TYPE_CHECKING:
     from lacuna.methods import Settings
@@ -106,7 +107,7 @@ def run(
     parameters["map"] = map_file.read_text() if map_file else None
     parameters = {name: value for name, value in parameters.items() if value is not None}
     problem = Problem.named(world, missingness, parameters)
-    _tell_if_compiling()
+    tell_if_compiling()
     if trials < 1:
         raise ValueError(f"trials is {trials}; it must be 1 or larger")
     with _progress(trials * steps, f"{settings.method} in {world}, {missingness}") as advance:
@@ -121,14 +122,6 @@ def run(
     else:
         named = ", ".join(f"{name} = {value}" for name, value in given.items())
         _show_trials(problem, f"{world} ({named})" if named else world, settings, rows)
-
-
-def _tell_if_compiling() -> None:
-    """Say why nothing seems to happen the first time."""
-    from lacuna.compiled import cache_folder
-
-    if not Path(cache_folder()).exists():
-        typer.echo("compiling the kernels, once: about 20 seconds …", err=True)
 
 
 @contextmanager

@@ -105,6 +105,8 @@ def gather(
         if request.honest:
             runs.make(f"fresh trials, {reading}", confirming_studies(runs.table(), reading, studies[0], fresh))
     table = runs.table()
+    if table.height < len(runs.ids):
+        raise RunsFailedError("a file of results was damaged meanwhile; the same command makes its runs again")
     return Gathered(out, request, table, _about(out, request, runs, table, fresh, time.monotonic() - began), fresh)
 
 
