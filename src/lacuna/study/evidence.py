@@ -90,7 +90,8 @@ class Evidence:
             raise ValueError(f"selection is {selection!r}; it must be one of {', '.join(SELECTIONS)}")
         self.reading, self.selection = reading, selection
         self.tuning, self.fresh = tuple(tuning), tuple(fresh)
-        self.runs = _runs_of_the_paper(table, reading)
+        known = {*self.tuning, *self.trials}
+        self.runs = _runs_of_the_paper(table, reading).filter(pl.col("trial").is_in(known))
         if self.runs["steps"].n_unique() > 1:
             lengths = ", ".join(str(n) for n in self.runs["steps"].unique().sort())
             raise ValueError(f"the table holds runs of different lengths ({lengths} steps); they cannot be compared")
