@@ -63,7 +63,7 @@ def _mi_against_all(seen: Evidence, setting: str) -> list[Asked]:
 
 @claim(
     "mcolor-gap-grows", section=COLOR, figure="mcolor",
-    text="… and by more when missingness is higher.",
+    text="Under MCOLOR, MI leads by more when missingness is higher.",
     compared="The lead of MI K=10 over the mean of the four baselines and SI of the same model, at rates (.2, .4, "
     ".6) minus at rates (.1, .2, .3), with colour seen and with colour missing too.",
     threshold="Each difference of leads above 0.",
@@ -84,7 +84,7 @@ def _mcolor_gap_grows(seen: Evidence) -> list[Asked]:
     "mcolor-nmar-slower", section=COLOR, figure="mcolor",
     text="Learning is slightly slower when colour too goes missing.",
     compared="Reward per step over the first 10,000 steps, over all eight methods: colour seen minus colour "
-    "missing too, at either rates.",
+    "missing too, at either set of rates.",
     threshold="Between 0 and 0.9 a step: slower, by less than a tenth of what the best policy earns.",
 )  # fmt: skip
 def _mcolor_nmar_slower(seen: Evidence) -> list[Asked]:
@@ -143,7 +143,7 @@ def _mfog_missing_state_par(seen: Evidence) -> list[Asked]:
 
 @claim(
     "mfog-only-conservative-ok", section=FOG, figure="mfog",
-    text="… while MI conservative still does well there.",
+    text="With loss inside the fog only, MI conservative still does well.",
     compared="MI K=10 conservative minus each of the four baselines.",
     threshold="Each difference above −5 an episode: on par with the best of them, or better.",
 )  # fmt: skip
@@ -157,7 +157,7 @@ def _mfog_conservative_ok(seen: Evidence) -> list[Asked]:
 
 @claim(
     "mfog-only-synthetic-harmful", section=f"{FOG}, 4.2.4", figure="mfog",
-    text="… and teaching the model imputed data is harmful there.",
+    text="With loss inside the fog only, teaching the model imputed data is harmful.",
     compared="MI K=10 conservative minus synthetic.",
     threshold="Above 0: the model that learns from its own imputations earns less.",
 )  # fmt: skip

@@ -137,7 +137,7 @@ def _baselines_reward_close(seen: Evidence) -> list[Asked]:
 
 @claim(
     "mcar-baselines-river-path-worse", section=SECTION, figure="mcar-theta",
-    text="… but they are substantially worse on steps in water and on path length.",
+    text="Missing-as-a-state and last-fully-observed are substantially worse on steps in water and path length.",
     compared="Steps in water, and path length, of each of the two divided by those of MI K=10 synthetic, both over "
     "every θ above 0.1 in the table.",
     threshold="Each ratio above 1.5: half as much again, on measures the paper draws on a logarithmic scale.",
