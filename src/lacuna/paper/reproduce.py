@@ -154,7 +154,7 @@ class _Runs:
         if overall.done < overall.total:
             raise RunsFailedError(
                 f"{overall.total - overall.done:,} of {overall.total:,} runs failed; the same command tries them again"
-                + "".join(f"\n  {failure}" for failure in overall.failures)
+                + "".join(f"\n  {failure}" for failure in overall.failures[:5])
             )
 
     def _make_one(self, what: str, study: Study, overall: Progress, here: int) -> None:
