@@ -1,0 +1,271 @@
+// The life of a page: charts drawn when they are about to be seen, a legend that switches series on and off, switches
+// for the whole page, tables that sort and rows that open, light and dark.
+
+const settings = JSON.parse(document.getElementById("settings").textContent);
+const root = document.documentElement;
+const hidden = new Set();
+const figures = [...document.querySelectorAll("figure.chart")];
+const drawn = new Map();
+
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : systemDark.matches);
+
+// Colours of the style sheet as the charts need them: worked out for the theme in force.
+function colour(name) {
+  const probe = document.createElement("i");
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+const shade = (colourOfChart) => (isDark() && settings.dark[colourOfChart.toLowerCase()]) || colourOfChart;
+
+function config() {
+  const [ink, soft, line, paper] = ["ink", "soft", "line", "paper"].map(colour);
+  const font = getComputedStyle(root).getPropertyValue("--sans");
+  return {
+    font,
+    background: paper,
+    view: { stroke: null },
+    legend: { disable: true },
+    axis: {
+      labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line,
+      labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400,
+    },
+    title: { color: ink, fontSize: 13, fontWeight: 600, anchor: "start" },
+    text: { color: ink },
+    header: { labelColor: ink, titleColor: ink },
+  };
+}
+
+// Rows as they were, from columns (see _columns in page.py).
+function rowsOf(columns) {
+  const read = Object.entries(columns).map(([name, values]) => [
+    name, Array.isArray(values) ? (i) => values[i] : (i) => values.levels[values.of[i]],
+    Array.isArray(values) ? values.length : values.of.length,
+  ]);
+  const n = read.length ? read[0][2] : 0;
+  return Array.from({ length: n }, (_, i) => Object.fromEntries(read.map(([name, at]) => [name, at(i)])));
+}
+
+// --- switches ---------------------------------------------------------------------------------------------------
+
+const chosen = () => [...document.querySelectorAll("[data-switch] input:checked")].map((input) => input.value);
+
+function variantOf(figure) {
+  const data = (figure.data ??= JSON.parse(figure.querySelector("script").textContent));
+  const wanted = chosen().join("|");
+  if (data[wanted]) return [wanted, data[wanted]];
+  // What was not run with every choice is shown with the nearest one, and says so.
+  const agreeing = (key) => key.split("|").filter((option, i) => option === chosen()[i]).length;
+  const nearest = Object.keys(data).sort((a, b) => agreeing(b) - agreeing(a))[0];
+  return [nearest, data[nearest]];
+}
+
+function showWhen() {
+  const now = chosen().join("|");
+  for (const element of document.querySelectorAll("[data-when]")) element.hidden = element.dataset.when !== now;
+}
+
+// --- charts -----------------------------------------------------------------------------------------------------
+
+function fit(spec, width) {
+  const meta = spec.usermeta ?? {};
+  const panels = spec.concat ?? [spec];
+  const room = meta.square ? 8 : 50;
+  const gap = 18;
+  const most = Math.min(meta.columns ?? panels.length, panels.length);
+  let columns = most;
+  while (columns > 1 && (width - gap * (columns - 1)) / columns < (meta.square ? 150 : 215)) {
+    columns = most % 2 === 0 && columns > 2 ? 2 : 1;
+  }
+  const each = Math.floor((width - gap * (columns - 1)) / columns) - room;
+  for (const panel of panels) {
+    panel.width = meta.square ? Math.min(each, 330) : Math.min(each, 760);
+    if (meta.square) panel.height = panel.width;
+  }
+  if (spec.concat) Object.assign(spec, { columns, spacing: gap });
+}
+
+function specOf(figure, width) {
+  const [key, compact] = variantOf(figure);
+  const spec = JSON.parse(JSON.stringify(compact), (_, value) =>
+    typeof value === "string" && value[0] === "#" ? shade(value) : value);
+  spec.datasets = Object.fromEntries(Object.entries(compact.datasets).map(([name, data]) => [name, rowsOf(data)]));
+  fit(spec, width);
+  return [key, spec];
+}
+
+async function draw(figure) {
+  const drawing = figure.querySelector(".drawing");
+  const width = Math.floor(drawing.clientWidth);
+  if (!width) return;
+  const state = [width, isDark(), chosen().join("|")].join(" ");
+  if (figure.state === state) return;
+  figure.state = state;
+  const [key, spec] = specOf(figure, width);
+  const note = figure.querySelector(".note");
+  note.hidden = key === chosen().join("|");
+  note.textContent = `Not run with this choice; shown: ${key.split("|").join(", ")}.`;
+  const legend = legendOf(spec);
+  const result = await vegaEmbed(drawing, spec, {
+    mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(), tooltip: { theme: isDark() ? "dark" : "light" },
+  });
+  if (figure.state !== state) return result.finalize();
+  drawn.get(figure)?.finalize();
+  drawn.set(figure, result);
+  figure.querySelector(".legend").replaceChildren(...legend);
+  hide(result);
+  figure.dataset.drawn = "yes";
+}
+
+const canHide = (spec) => (spec.params ?? []).some((param) => param.name === "hidden");
+
+const hide = ({ view, spec }) => canHide(spec) && view.signal("hidden", [...hidden]).run();
+
+const SHAPES = {
+  circle: "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", square: "M-3.5,-3.5h7v7h-7z", diamond: "M0,-5L5,0L0,5L-5,0z",
+  "triangle-up": "M0,-4.5L4.5,3.5L-4.5,3.5z", "triangle-down": "M0,4.5L4.5,-3.5L-4.5,-3.5z",
+  cross: "M-1.5,-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+};
+
+function swatch({ colour: of, dash, shape }) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "-14 -6 28 12");
+  svg.setAttribute("width", 28);
+  svg.setAttribute("height", 12);
+  svg.setAttribute("aria-hidden", "true");
+  const add = (name, attributes) => {
+    const element = document.createElementNS(svg.namespaceURI, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    svg.append(element);
+  };
+  if (shape === "fill") add("rect", { x: -8, y: -6, width: 16, height: 12, rx: 2, fill: of });
+  else add("path", { d: "M-14,0H14", stroke: of, "stroke-width": 2.2, "stroke-dasharray": (dash ?? []).join(" ") });
+  if (SHAPES[shape]) add("path", { d: SHAPES[shape], fill: of });
+  return svg;
+}
+
+function legendOf(spec) {
+  const series = spec.usermeta?.series ?? [];
+  const switches = canHide(spec);
+  return series.map((one) => {
+    const entry = document.createElement(switches ? "button" : "span");
+    entry.append(swatch(one), one.name);
+    if (!switches) entry.className = "entry";
+    else {
+      entry.type = "button";
+      entry.dataset.series = one.name;
+      entry.setAttribute("aria-pressed", String(!hidden.has(one.name)));
+      entry.addEventListener("click", () => toggle(one.name));
+    }
+    return entry;
+  });
+}
+
+function toggle(name) {
+  if (!hidden.delete(name)) hidden.add(name);
+  for (const button of document.querySelectorAll(".legend button")) {
+    button.setAttribute("aria-pressed", String(!hidden.has(button.dataset.series)));
+  }
+  drawn.forEach(hide);
+}
+
+const redraw = () => figures.filter((figure) => figure.dataset.drawn).forEach(draw);
+
+const near = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
+}, { rootMargin: "600px" });
+figures.forEach((figure) => near.observe(figure));
+
+// The rest while nothing else happens, so that a printed page is complete.
+const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 200));
+async function drawNext() {
+  const next = figures.find((figure) => !figure.state && figure.querySelector(".drawing").clientWidth);
+  if (!next) return;
+  await draw(next);
+  idle(drawNext);
+}
+idle(drawNext);
+
+let waiting;
+new ResizeObserver(() => {
+  clearTimeout(waiting);
+  waiting = setTimeout(redraw, 150);
+}).observe(document.getElementById("main"));
+
+// --- tables -----------------------------------------------------------------------------------------------------
+
+function compare(a, b) {
+  if (a === "" || b === "") return (a === "") - (b === "");
+  const [x, y] = [Number(a), Number(b)];
+  return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y;
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  for (const body of table.tBodies) {
+    [...body.rows[0].cells].forEach((cell, i) => i && (cell.dataset.column = heads[i].textContent));
+  }
+  heads.forEach((head, column) => {
+    head.querySelector("button").addEventListener("click", () => {
+      const down = head.ariaSort === "ascending";
+      heads.forEach((other) => (other.ariaSort = "none"));
+      head.ariaSort = down ? "descending" : "ascending";
+      const key = (body) => body.rows[0].cells[column].dataset.sort;
+      const bodies = [...table.tBodies].sort((a, b) => (down ? -1 : 1) * compare(key(a), key(b)));
+      table.append(...bodies);
+    });
+  });
+}
+
+function open(opener, wanted = opener.ariaExpanded !== "true") {
+  opener.ariaExpanded = String(wanted);
+  document.getElementById(opener.getAttribute("aria-controls")).hidden = !wanted;
+}
+document.querySelectorAll(".opener").forEach((opener) => opener.addEventListener("click", () => open(opener)));
+
+// A link to a row opens it.
+function openTarget() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  const opener = target.querySelector?.(":scope > tr > td > .opener");
+  if (opener) open(opener, true);
+  target.closest("details")?.setAttribute("open", "");
+}
+addEventListener("hashchange", openTarget);
+
+// --- light and dark ---------------------------------------------------------------------------------------------
+
+function themed() {
+  root.dataset.drawn = isDark() ? "dark" : "light";
+  redraw();
+}
+document.getElementById("theme").addEventListener("click", () => {
+  root.dataset.theme = isDark() ? "light" : "dark";
+  themed();
+});
+systemDark.addEventListener("change", themed);
+document.querySelector("form.switches")?.addEventListener("change", () => {
+  showWhen();
+  redraw();
+});
+
+// --- where we are -----------------------------------------------------------------------------------------------
+
+const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
+const places = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (isIntersecting) for (const [id, link] of links) {
+      if (id === target.id) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  }
+}, { rootMargin: "-30% 0px -60% 0px" });
+document.querySelectorAll("main > section").forEach((section) => places.observe(section));
+
+root.dataset.drawn = isDark() ? "dark" : "light";
+showWhen();
+openTarget();

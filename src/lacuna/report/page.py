@@ -1,0 +1,371 @@
+"""A page of one HTML file: text, sortable tables and interactive charts, complete without a network.
+
+Everything the page needs is inside it: style, code and data. How to make one:
+
+1. Build pieces of HTML with `Markup` and the functions here: `numbers`, `table`, `details`, `Figure.html`. Plain
+   strings are escaped wherever they enter, so text from elsewhere is safe.
+2. Put them into `Section`s, and these into a `Page`.
+3. Write ``page.html()`` to a file.
+
+A chart is a Vega-Lite specification as plain data: a chart, a layer, or a concatenation of these. The page sets widths
+to what there is room for, and lays a concatenation out in as many columns as fit. These keys of the specification's
+``usermeta`` tell it more, all optional:
+
+``columns``
+    How many panels side by side at most (all of them unless given).
+``square``
+    True if panels are as high as wide.
+``series``
+    What the chart shows, as a list of ``{"name", "colour", "dash", "shape"}``: becomes a legend of buttons. A chart
+    that has a parameter ``hidden``, a list of names, and filters by it, can have its series switched off there.
+
+A chart may come in several variants, one for each combination of the page's `Switch`es. Whatever carries the attribute
+`when` gives is shown only under that combination.
+
+Examples
+--------
+>>> spec = {"mark": "point", "data": {"values": [{"x": 1}]}, "encoding": {"x": {"field": "x", "type": "quantitative"}}}
+>>> figure = Figure("dots", "Dots & more", Markup("One <em>dot</em>."), {(): spec})
+>>> page = Page("A title", "What it is about.", [Section("one", "First", figure.html())])
+>>> "Dots &amp; more" in page.html()
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import vl_convert
+from markupsafe import Markup
+
+Spec = dict[str, Any]
+Text = str | Markup
+
+_SKELETON = Markup("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<h1>{title}</h1>
+<div class="lead">{lead}</div>
+</header>
+<nav aria-label="Sections"><div class="bar">
+<ul>{links}</ul>
+<button type="button" id="theme" aria-label="Light or dark"></button>
+</div></nav>
+<main id="main" tabindex="-1">
+{switches}
+{sections}
+</main>
+<footer>{footer}</footer>
+<noscript><p class="note">The charts need JavaScript; the same figures are in the files beside this page.</p></noscript>
+<script type="application/json" id="settings">{settings}</script>
+<script type="module">{library}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+""")
+
+# Inline code and style only; nothing may be fetched, whatever a chart asks for.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A choice for the whole page: its name, and its options in order, the first one on at the start."""
+
+    name: str
+    options: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that the navigation leads to."""
+
+    id: str
+    title: str
+    body: Markup
+
+
+@dataclass(frozen=True)
+class Page:
+    """The whole page.
+
+    Parameters
+    ----------
+    title, lead
+        What it is, and what it says, in plain words.
+    sections
+        In their order.
+    switches
+        Choices for the whole page; those with a single option are not shown.
+    dark
+        The colour that stands for a colour of the charts on a dark page, both as ``#rrggbb``.
+    footer
+        The last line.
+    """
+
+    title: str
+    lead: Text
+    sections: Sequence[Section]
+    switches: Sequence[Switch] = ()
+    dark: Mapping[str, str] = field(default_factory=dict)
+    footer: Text = ""
+
+    def html(self) -> str:
+        """The page as text; write it in UTF-8."""
+        settings = {"dark": dict(self.dark), "switches": [switch.name for switch in self.switches]}
+        return str(
+            _SKELETON.format(
+                policy=_POLICY,
+                title=self.title,
+                style=_part("page.css"),
+                lead=self.lead,
+                links=_join(_link(section) for section in self.sections),
+                switches=_switches(self.switches),
+                sections=_join(_section(section) for section in self.sections),
+                footer=self.footer,
+                settings=as_json(settings),
+                library=_library(),
+                script=_part("page.js"),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its title, its caption, and links to its files.
+
+    Parameters
+    ----------
+    id
+        A word; the figure's place is ``#figure-ID``.
+    title, caption
+        The caption may be `Markup`.
+    variants
+        Specifications by the options of the page's switches, in the order of the switches; under ``()`` for a page
+        without switches.
+    files
+        What a link says, and where it leads.
+    """
+
+    id: str
+    title: str
+    caption: Text
+    variants: Mapping[tuple[str, ...], Spec]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def html(self) -> Markup:
+        """The figure as HTML; the chart is drawn when it is about to be seen."""
+        data = {"|".join(options): _compact(spec) for options, spec in self.variants.items()}
+        links = [Markup('<a href="{}" download>{}</a>').format(address, name) for name, address in self.files.items()]
+        return Markup("""
+<figure class="chart" id="figure-{id}" aria-labelledby="title-{id}">
+<h3 id="title-{id}">{title}</h3>
+<div class="legend" role="group" aria-label="Shown in the charts"></div>
+<p class="note" hidden></p>
+<div class="drawing"></div>
+<figcaption>{caption}{files}</figcaption>
+<script type="application/json">{data}</script>
+</figure>
+""").format(
+            id=self.id,
+            title=self.title,
+            caption=self.caption,
+            files=Markup(' <span class="files">{}</span>').format(_join(links, " ")) if links else "",
+            data=as_json(data),
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table that sorts by something else than its text."""
+
+    text: Text
+    sort: float | str | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table; `more`, if given, opens below it. `id` lets links lead to it and open it."""
+
+    cells: Sequence[Text | float | Cell]
+    more: Text = ""
+    id: str = ""
+
+
+def table(columns: Sequence[Text], rows: Iterable[Row | Sequence[Text | float | Cell]], caption: Text = "") -> Markup:
+    """Make a table that sorts by a click on a column; numbers sort as numbers.
+
+    Examples
+    --------
+    >>> "<th" in table(["method", "reward"], [["SI", 85.2], Row(["MI", 88.1], more="The details.")])
+    True
+    """
+    whole = [row if isinstance(row, Row) else Row(row) for row in rows]
+    heads = _join(_head(text, all(_is_number(row.cells[i]) for row in whole)) for i, text in enumerate(columns))
+    bodies = _join(_body(row, len(columns), i) for i, row in enumerate(whole))
+    return Markup('<div class="scroll"><table class="sortable">{}<thead><tr>{}</tr></thead>{}</table></div>').format(
+        Markup("<caption>{}</caption>").format(caption) if caption else "", heads, bodies
+    )
+
+
+def details(summary: Text, body: Text) -> Markup:
+    """Make a line that opens to show more."""
+    return Markup("<details><summary>{}</summary><div>{}</div></details>").format(summary, body)
+
+
+def numbers(items: Iterable[tuple[Text, Text]]) -> Markup:
+    """Make a row of large numbers, each with what it says."""
+    return Markup('<dl class="numbers">{}</dl>').format(
+        _join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(says, number) for number, says in items)
+    )
+
+
+def facts(items: Iterable[tuple[Text, Text]]) -> Markup:
+    """Make a list of names with what they stand for."""
+    return Markup('<dl class="facts">{}</dl>').format(
+        _join(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in items)
+    )
+
+
+def paragraphs(*texts: Text) -> Markup:
+    """Make paragraphs."""
+    return _join(Markup("<p>{}</p>").format(text) for text in texts)
+
+
+def when(*options: str) -> Markup:
+    """Give the attribute of an element that is shown only under these options of the switches, in their order."""
+    return Markup('data-when="{}"').format("|".join(options))
+
+
+def as_json(data: Any) -> Markup:
+    r"""Give data as JSON that can stand in a script element: no ``<``, so nothing in it can end the element.
+
+    Examples
+    --------
+    >>> print(as_json({"name": "</script>"}))
+    {"name":"\u003c/script>"}
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
+
+
+def _join(parts: Iterable[Text], between: str = "\n") -> Markup:
+    return Markup(between).join(parts)  # noqa: S704
+
+
+def _link(section: Section) -> Markup:
+    return Markup('<li><a href="#{}">{}</a></li>').format(section.id, section.title)
+
+
+def _section(section: Section) -> Markup:
+    return Markup(
+        '<section id="{id}" aria-labelledby="of-{id}"><h2 id="of-{id}">{title}</h2>\n{body}</section>'
+    ).format(id=section.id, title=section.title, body=section.body)
+
+
+def _switches(switches: Sequence[Switch]) -> Markup:
+    groups = _join(_switch(switch) for switch in switches)
+    hidden = Markup("") if any(len(switch.options) > 1 for switch in switches) else Markup(" hidden")
+    return Markup('<form class="switches"{}>{}</form>').format(hidden, groups) if switches else Markup("")
+
+
+def _switch(switch: Switch) -> Markup:
+    name = switch.name.replace(" ", "-")
+    options = _join(
+        Markup('<label><input type="radio" name="{}" value="{}"{}><span>{}</span></label>').format(
+            name, option, Markup(" checked") if option == switch.options[0] else "", option
+        )
+        for option in switch.options
+    )
+    hidden = Markup(" hidden") if len(switch.options) < 2 else ""
+    return Markup('<fieldset data-switch="{}"{}><legend>{}</legend>{}</fieldset>').format(
+        name, hidden, switch.name, options
+    )
+
+
+def _head(text: Text, of_numbers: bool) -> Markup:
+    return Markup('<th scope="col" aria-sort="none"{}><button type="button">{}</button></th>').format(
+        Markup(' class="number"') if of_numbers else "", text
+    )
+
+
+def _body(row: Row, width: int, position: int) -> Markup:
+    cells = [_cell(cell) for cell in row.cells]
+    name = Markup(' id="{}"').format(row.id) if row.id else ""
+    if not row.more:
+        return Markup("<tbody{}><tr>{}</tr></tbody>").format(name, _join(cells))
+    target = f"more-{row.id or position}"
+    opener = Markup('<button type="button" class="opener" aria-expanded="false" aria-controls="{}">{}</button>').format(
+        target, _text(row.cells[0])
+    )
+    cells[0] = _cell(Cell(opener, _sort(row.cells[0])))
+    more = Markup('<tr class="more" id="{}" hidden><td colspan="{}">{}</td></tr>').format(target, width, row.more)
+    return Markup("<tbody{}><tr>{}</tr>{}</tbody>").format(name, _join(cells), more)
+
+
+def _cell(cell: Text | float | Cell) -> Markup:
+    key, kind = _sort(cell), Markup(' class="number"') if _is_number(cell) else ""
+    return Markup('<td data-sort="{}"{}>{}</td>').format("" if key is None else key, kind, _text(cell))
+
+
+def _is_number(cell: Text | float | Cell) -> bool:
+    return isinstance(cell.sort if isinstance(cell, Cell) else cell, int | float)
+
+
+def _text(cell: Text | float | Cell) -> Text:
+    text = cell.text if isinstance(cell, Cell) else cell
+    return text if isinstance(text, str) else f"{text:.4g}"
+
+
+def _sort(cell: Text | float | Cell) -> float | str | None:
+    if isinstance(cell, Cell):
+        return cell.sort
+    return Markup(cell).striptags() if isinstance(cell, Markup) else cell  # noqa: S704
+
+
+def _compact(spec: Spec) -> Spec:
+    """The specification with its rows as columns, texts by their number in a list: a fraction of the size."""
+    rest = {name: value for name, value in spec.items() if name not in {"datasets", "$schema"}}
+    return rest | {"datasets": {name: _columns(rows) for name, rows in spec.get("datasets", {}).items()}}
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        if all(isinstance(value, str) for value in values):
+            levels = list(dict.fromkeys(values))
+            place = {level: i for i, level in enumerate(levels)}
+            columns[name] = {"levels": levels, "of": [place[value] for value in values]}
+        else:
+            columns[name] = values
+    return columns
+
+
+def _part(name: str) -> Markup:
+    return Markup(files(__package__).joinpath(name).read_text(encoding="utf-8"))  # noqa: S704  our own files
+
+
+@cache
+def _library() -> Markup:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return Markup(code.replace("</script", "<\\/script").replace("<!--", "<\\!--"))  # noqa: S704
