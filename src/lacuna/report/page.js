@@ -74,19 +74,17 @@ function showWhen() {
 function fit(spec, width) {
   const meta = spec.usermeta ?? {};
   const panels = spec.concat ?? [spec];
-  const room = meta.square ? 8 : 50;
-  const gap = 18;
+  const left = meta.left ?? (meta.square ? 2 : 40);
+  const gap = meta.square ? 28 : left + 14;
   const most = Math.min(meta.columns ?? panels.length, panels.length);
+  const room = (columns) => Math.floor((width - left - 14 - gap * (columns - 1)) / columns);
   let columns = most;
-  while (columns > 1 && (width - gap * (columns - 1)) / columns < (meta.square ? 150 : 215)) {
-    columns = most % 2 === 0 && columns > 2 ? 2 : 1;
-  }
-  const each = Math.floor((width - gap * (columns - 1)) / columns) - room;
+  while (columns > 1 && room(columns) < 150) columns = most % 2 === 0 && columns > 2 ? 2 : 1;
   for (const panel of panels) {
-    panel.width = meta.square ? Math.min(each, 330) : Math.min(each, 760);
+    panel.width = Math.min(room(columns), meta.square ? 330 : 720);
     if (meta.square) panel.height = panel.width;
   }
-  if (spec.concat) Object.assign(spec, { columns, spacing: gap });
+  if (spec.concat) Object.assign(spec, { columns, bounds: "flush", spacing: { column: gap, row: meta.square ? 50 : 78 } });
 }
 
 function specOf(figure, width) {
@@ -107,7 +105,7 @@ async function draw(figure) {
   figure.state = state;
   const [key, spec] = specOf(figure, width);
   const note = figure.querySelector(".note");
-  note.hidden = key === chosen().join("|");
+  note.hidden = key === "" || key === chosen().join("|");
   note.textContent = `Not run with this choice; shown: ${key.split("|").join(", ")}.`;
   const legend = legendOf(spec);
   const result = await vegaEmbed(drawing, spec, {
@@ -117,13 +115,25 @@ async function draw(figure) {
   drawn.get(figure)?.finalize();
   drawn.set(figure, result);
   figure.querySelector(".legend").replaceChildren(...legend);
-  hide(result);
+  applyChoices(result);
   figure.dataset.drawn = "yes";
 }
 
-const canHide = (spec) => (spec.params ?? []).some((param) => param.name === "hidden");
+// What readers choose for all charts: series that are off, and extras that a chart may have.
+const extras = { lowest: "Close-up of high rewards", intervals: "Intervals" };
+const pressed = new Map([["intervals", true], ["lowest", false]]);
 
-const hide = ({ view, spec }) => canHide(spec) && view.signal("hidden", [...hidden]).run();
+const has = (spec, name) => (spec.params ?? []).some((param) => param.name === name);
+
+function applyChoices({ view, spec }) {
+  if (has(spec, "hidden")) view.signal("hidden", [...hidden]);
+  if (has(spec, "intervals")) view.signal("intervals", pressed.get("intervals"));
+  if (has(spec, "lowest")) {
+    const usual = spec.params.find((param) => param.name === "lowest").value;
+    view.signal("lowest", pressed.get("lowest") ? spec.usermeta.close_up : usual);
+  }
+  view.run();
+}
 
 const SHAPES = {
   circle: "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", square: "M-3.5,-3.5h7v7h-7z", diamond: "M0,-5L5,0L0,5L-5,0z",
@@ -149,28 +159,38 @@ function swatch({ colour: of, dash, shape }) {
 }
 
 function legendOf(spec) {
-  const series = spec.usermeta?.series ?? [];
-  const switches = canHide(spec);
-  return series.map((one) => {
-    const entry = document.createElement(switches ? "button" : "span");
+  const entries = (spec.usermeta?.series ?? []).map((one) => {
+    if (has(spec, "hidden")) return button("series", one.name, !hidden.has(one.name), swatch(one), one.name);
+    const entry = document.createElement("span");
+    entry.className = "entry";
     entry.append(swatch(one), one.name);
-    if (!switches) entry.className = "entry";
-    else {
-      entry.type = "button";
-      entry.dataset.series = one.name;
-      entry.setAttribute("aria-pressed", String(!hidden.has(one.name)));
-      entry.addEventListener("click", () => toggle(one.name));
-    }
     return entry;
   });
+  for (const [name, words] of Object.entries(extras)) {
+    if (has(spec, name)) entries.push(button("extra", name, pressed.get(name), words));
+  }
+  return entries;
 }
 
-function toggle(name) {
-  if (!hidden.delete(name)) hidden.add(name);
-  for (const button of document.querySelectorAll(".legend button")) {
-    button.setAttribute("aria-pressed", String(!hidden.has(button.dataset.series)));
+function button(kind, name, on, ...content) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = kind;
+  made.dataset.name = name;
+  made.setAttribute("aria-pressed", String(on));
+  made.append(...content);
+  made.addEventListener("click", () => toggle(kind, name));
+  return made;
+}
+
+function toggle(kind, name) {
+  if (kind === "extra") pressed.set(name, !pressed.get(name));
+  else if (!hidden.delete(name)) hidden.add(name);
+  for (const each of document.querySelectorAll(".legend button")) {
+    const on = each.className === "extra" ? pressed.get(each.dataset.name) : !hidden.has(each.dataset.name);
+    each.setAttribute("aria-pressed", String(on));
   }
-  drawn.forEach(hide);
+  drawn.forEach(applyChoices);
 }
 
 const redraw = () => figures.filter((figure) => figure.dataset.drawn).forEach(draw);

@@ -15,9 +15,14 @@ to what there is room for, and lays a concatenation out in as many columns as fi
     How many panels side by side at most (all of them unless given).
 ``square``
     True if panels are as high as wide.
+``left``
+    Pixels for the labels left of a panel (40 unless given; an axis with a title needs about 58).
 ``series``
-    What the chart shows, as a list of ``{"name", "colour", "dash", "shape"}``: becomes a legend of buttons. A chart
-    that has a parameter ``hidden``, a list of names, and filters by it, can have its series switched off there.
+    What the chart shows, as a list of ``{"name", "colour", "dash", "shape"}``: becomes a legend. If the chart has a
+    parameter ``hidden``, a list of names, and filters by it, its series can be switched off there.
+
+A chart may also have the parameters ``intervals``, true or false, and ``lowest``, where an axis begins, with a second
+value for it in ``usermeta`` as ``close_up``: these become buttons. What readers choose holds for all charts.
 
 A chart may come in several variants, one for each combination of the page's `Switch`es. Whatever carries the attribute
 `when` gives is shown only under that combination.
@@ -162,33 +167,33 @@ class Figure:
         Specifications by the options of the page's switches, in the order of the switches; under ``()`` for a page
         without switches.
     files
-        What a link says, and where it leads.
+        Links for each variant: what a link says, and where it leads.
     """
 
     id: str
     title: str
     caption: Text
     variants: Mapping[tuple[str, ...], Spec]
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[tuple[str, ...], Mapping[str, str]] = field(default_factory=dict)
 
-    def html(self) -> Markup:
-        """The figure as HTML; the chart is drawn when it is about to be seen."""
+    def html(self, more: Text = "") -> Markup:
+        """The figure as HTML, `more` below its caption; the chart is drawn when it is about to be seen."""
         data = {"|".join(options): _compact(spec) for options, spec in self.variants.items()}
-        links = [Markup('<a href="{}" download>{}</a>').format(address, name) for name, address in self.files.items()]
         return Markup("""
 <figure class="chart" id="figure-{id}" aria-labelledby="title-{id}">
 <h3 id="title-{id}">{title}</h3>
 <div class="legend" role="group" aria-label="Shown in the charts"></div>
 <p class="note" hidden></p>
 <div class="drawing"></div>
-<figcaption>{caption}{files}</figcaption>
+<figcaption><p>{caption} {files}</p>{more}</figcaption>
 <script type="application/json">{data}</script>
 </figure>
 """).format(
             id=self.id,
             title=self.title,
             caption=self.caption,
-            files=Markup(' <span class="files">{}</span>').format(_join(links, " ")) if links else "",
+            files=_join(_files(options, links) for options, links in self.files.items()),
+            more=more,
             data=as_json(data),
         )
 
@@ -269,6 +274,11 @@ def as_json(data: Any) -> Markup:
 
 def _join(parts: Iterable[Text], between: str = "\n") -> Markup:
     return Markup(between).join(parts)  # noqa: S704
+
+
+def _files(options: tuple[str, ...], links: Mapping[str, str]) -> Markup:
+    parts = (Markup('<a href="{}" download>{}</a>').format(address, name) for name, address in links.items())
+    return Markup('<span class="files" {}>{}</span>').format(when(*options) if options else "", _join(parts))
 
 
 def _link(section: Section) -> Markup:

@@ -1,0 +1,47 @@
+"""Charts as files: SVG, PDF and PNG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from lacuna.report.page import Spec
+
+FORMATS = ("svg", "pdf", "png")
+_SCALE = 1.5
+_VERSION = ".".join(alt.VEGALITE_VERSION.split(".")[:2])
+
+
+def spec_of(chart: Any) -> Spec:
+    """Give the specification of a chart as plain data.
+
+    Altair's check against the schema is left out: it takes long for many rows, and parts were checked when made.
+    """
+    spec: Spec = chart.to_dict(validate=False)
+    return spec
+
+
+def write_files(spec: Spec, folder: Path, name: str) -> dict[str, Path]:
+    """Write a chart as ``NAME.svg``, ``NAME.pdf`` and ``NAME.png``; give the paths by format.
+
+    Examples
+    --------
+    >>> from lacuna.report.world_chart import worlds
+    >>> sorted(path.name for path in write_files(spec_of(worlds()), Path("figures"), "worlds").values())
+    ['worlds.pdf', 'worlds.png', 'worlds.svg']
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=_VERSION)
+    content = {
+        "svg": svg.encode(),
+        "pdf": vl_convert.svg_to_pdf(svg),
+        "png": vl_convert.svg_to_png(svg, scale=_SCALE),
+    }
+    paths = {}
+    for kind, data in content.items():
+        paths[kind] = folder / f"{name}.{kind}"
+        paths[kind].write_bytes(data)
+    return paths

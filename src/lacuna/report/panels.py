@@ -1,0 +1,206 @@
+"""Panels of a chart: means as lines, intervals as bands, and the values of all series under the pointer.
+
+A chart of panels is an `altair.ConcatChart` whose rows lie beside it as plain data, so it can be shown in a notebook,
+saved, or put on a page (`lacuna.report.page`), where its series can be switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import Any, Literal
+
+import altair as alt
+import polars as pl
+
+from lacuna.report.looks import BLACK, Look
+from lacuna.report.series import PATH, REWARD, STAY, WATER
+
+TITLES = {
+    REWARD: "Total reward", WATER: "Steps in water", PATH: "Path length", STAY: "Share of stay actions",
+}  # fmt: skip
+LOGARITHMIC = (WATER, PATH)
+
+LOWEST = -100.0
+"""Where the axis of rewards ends: methods that fail earn minus a thousand, and would squash all others."""
+
+CLOSE_UP = 60.0
+"""Where it ends in the close-up."""
+
+_WIDTH, _HEIGHT = 230, 190
+_NAMES_OF_X = {"rate": "θ", "steps": "steps"}
+_INK, _SOFT, _LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: which rows it shows (those whose ``panel`` is `key`), of which measure, under which title."""
+
+    key: str
+    measure: str
+    title: str
+    against: Literal["rate", "steps"] = "steps"
+    line: float | None = None
+    """A level to mark, such as the optimum."""
+
+
+def chart_of(points: pl.DataFrame, panels: Sequence[Panel], looks: Sequence[Look], columns: int = 3) -> alt.ConcatChart:
+    """Lay panels out in columns; they share colours, and a legend of the series that have points.
+
+    Parameters
+    ----------
+    points
+        Rows as `lacuna.report.series` gives them.
+    panels
+        In reading order; those without a row are left out.
+    looks
+        Of the series, in the order of the legend.
+    columns
+        How many panels side by side.
+    """
+    present = set(points["series"])
+    seen = [look for look in looks if look.name in present]
+    drawn = [panel for panel in panels if (points["panel"] == panel.key).any()]
+    rows = points.select("panel", "series", "x", "mean", "low", "high").filter(
+        pl.col("panel").is_in([panel.key for panel in drawn])
+    )
+    meta = {"columns": columns, "series": [look.as_dict() for look in seen], "close_up": CLOSE_UP}
+    chart = alt.concat(
+        *(_panel(panel, rows.filter(panel=panel.key), seen, i) for i, panel in enumerate(drawn)),
+        columns=columns,
+        bounds="flush",
+        spacing={"column": 52, "row": 78},
+        usermeta=meta,
+    )
+    choices = {"hidden": [], "lowest": LOWEST, "intervals": True}
+    chart = chart.add_params(*(alt.param(name=name, value=value) for name, value in choices.items()))
+    chart = chart.configure(**print_config())
+    # Last, since altair copies whatever a chart holds at every turn.
+    chart.data = alt.NamedData("points")
+    chart.datasets = {"points": rows.to_dicts()}
+    return chart
+
+
+def print_config() -> dict[str, Any]:
+    """Give the looks of a chart on paper; a page brings its own."""
+    return {
+        "font": "Helvetica, Arial, sans-serif",
+        "background": "#ffffff",
+        "view": alt.ViewConfig(stroke=None),
+        "axis": alt.AxisConfig(
+            labelColor=_SOFT, titleColor=_SOFT, gridColor=_LINE, domainColor=_LINE, tickColor=_LINE,
+            titleFontWeight="normal", labelFontSize=11, titleFontSize=11,
+        ),
+        "title": alt.TitleConfig(color=_INK, fontSize=12, fontWeight=600, anchor="start"),
+        "legend": alt.LegendConfig(
+            orient="top", columns=4, labelFontSize=12, labelLimit=260, offset=16, columnPadding=16, title=None,
+            symbolType="stroke", symbolSize=500, symbolStrokeWidth=2.5, symbolOpacity=1,
+        ),
+    }  # fmt: skip
+
+
+def _panel(panel: Panel, rows: pl.DataFrame, looks: Sequence[Look], place: int) -> alt.LayerChart:
+    names = [look.name for look in looks]
+    colour = alt.Color("series:N").scale(domain=names, range=[look.colour for look in looks])
+    dash = alt.StrokeDash("series:N").scale(domain=names, range=[list(look.dash) for look in looks])
+    shape = alt.Shape("series:N", legend=None).scale(domain=names, range=[look.shape for look in looks])
+    x = _horizontal(panel, rows, "x")
+    axis, scale = _vertical(panel, rows)
+    mean, low = (alt.Y(f"{name}:Q", axis=axis, scale=scale) for name in ("mean", "low"))
+    shown = alt.Chart().transform_filter(f"datum.panel === '{panel.key}'")
+    shown = shown.transform_filter("indexof(hidden, datum.series) < 0")
+    bounded = shown.transform_calculate(**_bounded(panel, rows))
+    layers = [
+        bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=True).encode(
+            x, low, alt.Y2("high"), colour
+        ),
+        *_level(panel),
+        shown.mark_line(strokeWidth=2, clip=True).encode(x, mean, colour, dash),
+        _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place),
+    ]
+    if panel.against == "rate":  # a curve has too many points to mark
+        layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=True).encode(x, mean, colour, shape))
+    title = alt.TitleParams(panel.title, offset=8, frame="group")
+    chart = alt.layer(*layers).properties(title=title, width=_WIDTH, height=_HEIGHT)
+    # Apart from the legend of colours and dashes, which would otherwise go the way of the one for markers.
+    return chart.resolve_scale(shape="independent").resolve_legend(shape="independent")
+
+
+def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
+    last = float(rows.select(pl.col("x").max()).item())
+    if panel.against == "rate":
+        axis = alt.Axis(title="missing rate θ", values=[0, 0.2, 0.4, 0.6, 0.8, 1], format="~g", grid=False)
+        return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, 1], nice=False))
+    thousands = "datum.value ? format(datum.value / 1000, ',') + 'k' : '0'"
+    axis = alt.Axis(title="steps", labelExpr=thousands, tickCount=4, grid=False)
+    return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, last], nice=False))
+
+
+def _vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
+    lowest, highest = _extent(panel, rows)
+    if panel.measure in LOGARITHMIC:
+        axis = alt.Axis(title=None, format="~g", values=_ticks(lowest, highest), minExtent=36)
+        return axis, alt.Scale(type="log", domain=[lowest, highest], nice=False)
+    if panel.measure == REWARD:
+        axis = alt.Axis(title=None, tickCount=5, minExtent=36)
+        bottom = alt.ExprRef(f"max(lowest, {lowest:.4g})")
+        return axis, alt.Scale(domainMin=bottom, domainMax=highest, nice=False, zero=False)
+    return alt.Axis(title=None, format="~%", tickCount=5, minExtent=36), alt.Scale(domain=[0, highest], nice=False)
+
+
+def _extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
+    """From what to what an axis goes: over all means, with a little room; bands may leave it."""
+    means = rows["mean"] if panel.measure not in LOGARITHMIC else rows["mean"].filter(rows["mean"] > 0)
+    values = [float(value) for value in means] or [1.0]
+    lowest, highest = min(values), max(values)
+    if panel.measure in LOGARITHMIC:
+        return lowest / 1.25, highest * 1.25
+    if panel.measure == REWARD:
+        highest = max(highest, panel.line or highest)
+        return lowest - 5, highest + 4
+    return 0.0, max(highest * 1.08, 0.0105)
+
+
+def _ticks(lowest: float, highest: float) -> list[float]:
+    """Powers of ten with 2 and 5 between them, or powers of ten alone if these are many; none at the very top."""
+    powers = range(floor(log10(lowest)), floor(log10(highest)) + 1)
+    steps = (1, 2, 5) if highest / lowest < 700 else (1,)
+    return [step * 10.0**power for power in powers for step in steps if lowest <= step * 10.0**power < highest / 1.1]
+
+
+def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
+    """The bounds of bands, kept near the axis: far outside they cost time, and a logarithmic axis has no zero."""
+    lowest, highest = _extent(panel, rows)
+    if panel.measure in LOGARITHMIC:
+        least, most = lowest / 2, highest * 2
+    else:
+        least, most = max(lowest, LOWEST) - 100, highest + 100
+    return {
+        name: f"isValid(datum.{name}) ? clamp(datum.{name}, {least:.4g}, {most:.4g}) : null" for name in ("low", "high")
+    }
+
+
+def _level(panel: Panel) -> Iterator[alt.Chart]:
+    if panel.line is None:
+        return
+    rule = alt.Chart(alt.InlineData(values=[{"level": panel.line}]))
+    yield rule.mark_rule(color=BLACK, strokeDash=[1, 3], strokeWidth=1.5, clip=True).encode(alt.Y("level:Q"))
+
+
+def _under_pointer(shown: alt.Chart, panel: Panel, x: alt.X, place: int) -> alt.Chart:
+    """A line at the nearest place, with the values of all series there."""
+    number = "'.3%'" if panel.measure == STAY else "'.4~g'"
+    mean, low, high = (f"format(datum.{name}, {number})" for name in ("mean", "low", "high"))
+    label = f"isValid(datum.low) ? {mean} + '  [' + {low} + ', ' + {high} + ']' : {mean}"
+    name = _NAMES_OF_X[panel.against]
+    nearest = alt.selection_point(
+        name=f"nearest_{place}", nearest=True, on="pointermove", clear="pointerout", fields=[name], empty=False
+    )
+    return (
+        shown.transform_calculate(**{name: "datum.x", "label": label})
+        .transform_pivot("series", value="label", groupby=[name], op="max")
+        .mark_rule(color=_SOFT, tooltip=alt.TooltipContent("data"))
+        .encode(x, opacity=alt.when(nearest).then(alt.value(0.5)).otherwise(alt.value(0)))
+        .add_params(nearest)
+    )

@@ -1,0 +1,282 @@
+"""The page of the paper: a headline, every claim with its verdict, every figure, and how it was made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from lacuna.report.charts import FIGURES, optimum
+from lacuna.report.claims_table import Way, claims_table, in_words, ways_of
+from lacuna.report.files import FORMATS, spec_of, write_files
+from lacuna.report.looks import DARK, name_of
+from lacuna.report.page import Figure, Page, Section, Switch, details, facts, numbers, paragraphs, when
+from lacuna.report.page import table as sortable
+from lacuna.report.series import REWARD, Source, Wanted, by_rate
+from lacuna.report.world_chart import worlds
+from lacuna.savefile import write_whole
+from lacuna.study.claims import CLAIMS, Finding
+from lacuna.study.evidence import BASELINES, MI_SYNTHETIC, READINGS, SELECTIONS, Shown
+
+_PAPER = "Missing Data Multiple Imputation for Tabular Q-Learning in Online RL"
+_THEORY = ("theory/index.html", "theory.html", "../theory/index.html")
+_FACTS = {
+    "lacuna": "lacuna", "python": "Python", "machine": "Machine", "workers": "Runs at a time", "finished": "Finished",
+}  # fmt: skip
+
+
+def write_paper_page(folder: Path, table: pl.DataFrame, findings: Sequence[Finding], about: Mapping[str, Any]) -> Path:
+    """Write ``index.html`` and the figures as files into a folder; give the path of the page.
+
+    Parameters
+    ----------
+    folder
+        Where to write; ``claims.json`` and ``results.parquet`` are expected beside the page, which links to them.
+    table
+        A row per run, with curves.
+    findings
+        What `lacuna.study.claims.judge` said, for each reading and selection to be shown.
+    about
+        What was done, as plain data. Of these keys, those that are there are shown: ``command``, ``lacuna``,
+        ``python``, ``machine``, ``workers``, ``finished``, ``seconds``, ``core_seconds``, ``steps``,
+        ``tuning_trials``, ``fresh_trials``, ``studies`` (a list of ``{"name", "runs"}``).
+    """
+    sources = {in_words(way): Source(table, *way) for way in _ways(findings)}
+    figures = _figures(folder, sources)
+    page = Page(
+        "The paper, reproduced",
+        _lead(),
+        [
+            Section("result", "In three numbers", _headline(sources, findings, about, table)),
+            Section("claims", "What the paper claims, and what the runs say", _claims(findings, figures)),
+            Section("figures", "The figures", _all_figures(figures, findings)),
+            Section("run", "What was run", _run(folder, table, sources, about)),
+        ],
+        [Switch("Reading", _options(sources, 0)), Switch("Settings chosen", _options(sources, 1))],
+        DARK,
+        Markup("Made by lacuna{}. This page needs no network.").format(f" {about.get('lacuna', '')}".rstrip()),
+    )
+    path = folder / "index.html"
+    write_whole(path, page.html().encode())
+    return path
+
+
+def _ways(findings: Sequence[Finding]) -> list[Any]:
+    """The ways that were judged; those of the page's first options are there even if nothing was."""
+    return [way for way in _all_ways() if way in ways_of(findings)] or [_all_ways()[0]]
+
+
+def _all_ways() -> list[Way]:
+    return [(reading, selection) for reading in READINGS for selection in SELECTIONS]
+
+
+def _options(sources: Iterable[tuple[str, ...]], place: int) -> list[str]:
+    return list(dict.fromkeys(options[place] for options in sources))
+
+
+def _lead() -> Markup:
+    return paragraphs(
+        Markup(
+            "<em>{}</em> (Chasalow, Wu and Murphy) asks how an agent should learn while parts of what it sees go "
+            "missing, and answers: guess several times. Here its study is run again, its figures drawn from the new "
+            "runs, and each of its claims put to a test that could have failed."
+        ).format(_PAPER)
+    )
+
+
+# --- the headline -------------------------------------------------------------------------------------------------
+
+
+def _headline(
+    sources: Mapping[tuple[str, ...], Source], findings: Sequence[Finding], about: Mapping[str, Any],
+    table: pl.DataFrame,
+) -> Markup:  # fmt: skip
+    blocks = [
+        Markup("<div {}>{}</div>").format(
+            when(*options), _numbers(source, [f for f in findings if in_words((f.reading, f.selection)) == options],
+                                     about, table)
+        )
+        for options, source in sources.items()
+    ]  # fmt: skip
+    return Markup("\n").join(blocks) + _reading_hints(sources)
+
+
+def _numbers(source: Source, findings: Sequence[Finding], about: Mapping[str, Any], table: pl.DataFrame) -> Markup:
+    counts = Counter(finding.verdict for finding in findings)
+    rest = f"{counts['not supported']} do not, {counts['undecided']} stay undecided"
+    items: list[tuple[Any, Any]] = [*_reward(source)]
+    items.append((Markup("{} <small>of {}</small>").format(counts["supported"], len(CLAIMS)), f"claims hold; {rest}."))
+    steps = int(table["steps"].sum())
+    took = f" in {_duration(about['seconds'])}" if about.get("runs_made_now") else ""
+    items.append((_large(steps), f"steps in {table.height:,} runs{took}."))
+    return numbers(items)
+
+
+def _reward(source: Source) -> list[tuple[Any, Any]]:
+    """What multiple imputation earns where the paper looks closest, against the best baseline and the optimum."""
+    points = by_rate(source, Wanted.plain(MI_SYNTHETIC, *BASELINES))
+    if points.is_empty():
+        return []
+    at = points.filter(pl.col("measure") == REWARD)
+    at = at.filter((pl.col("x") - 0.4).abs() == (at["x"] - 0.4).abs().min())
+    ours = at.filter(series=name_of(MI_SYNTHETIC))
+    others = at.filter(pl.col("series") != name_of(MI_SYNTHETIC)).sort("mean", descending=True)
+    if ours.is_empty() or others.is_empty():
+        return []
+    best = others.row(0, named=True)
+    return [(
+        f"{ours['mean'].item():.1f}",
+        f"reward per episode of multiple imputation (K = 10) with θ = {ours['x'].item():g} of all values missing. The "
+        f"best baseline, {best['series'][0].lower()}{best['series'][1:]}, gets {best['mean']:.1f}; seeing everything, "
+        f"{optimum():.2f} is the optimum.",
+    )]  # fmt: skip
+
+
+def _reading_hints(sources: Mapping[tuple[str, ...], Source]) -> Markup:
+    hints = {
+        "episodic": "reaching the goal ends the episode, as the text of the paper says",
+        "continuing": "nothing ends and arrivals are only counted, as behind the published figures",
+        "as published": "each method at the best of its hyper-parameters, found on the very trials shown",
+        "held out": "chosen on five trials, shown on fresh ones",
+    }
+    used = dict.fromkeys(option for options in sources for option in options)
+    text = Markup("; ").join(Markup("<strong>{}</strong>: {}").format(word, hints[word]) for word in used)
+    return paragraphs(Markup('<span class="quiet">{}.</span>').format(text))
+
+
+def _large(count: int) -> Markup:
+    for size, word in ((10**9, "billion"), (10**6, "million")):
+        if count >= size:
+            return Markup("{} <small>{}</small>").format(f"{count / size:.3g}", word)
+    return Markup("{}").format(f"{count:,}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+# --- claims and figures -------------------------------------------------------------------------------------------
+
+
+def _claims(findings: Sequence[Finding], figures: Sequence[Figure]) -> Markup:
+    intro = paragraphs(
+        "What would decide each claim was fixed in the code beforehand, with its reason. A claim holds if every part "
+        "of it does: the whole 95 % interval of the effect, over trials paired by their random numbers, has to lie "
+        "where the claim puts it. The effect shown is that of the part closest to failing. Open a row for its "
+        "definition and all its parts; click on a column to sort.",
+    )
+    return intro + claims_table(findings, {figure.id: figure.title for figure in figures})
+
+
+def _figures(folder: Path, sources: Mapping[tuple[str, ...], Source]) -> list[Figure]:
+    world = spec_of(worlds())
+    write_files(world, folder / "figures", "worlds")
+    caption = (
+        "Lake World, dry and flooded: 8 × 8 cells, from the start S to the goal G. The agent sees row, column and "
+        "colour; red and orange warn of water here or to the right. The flood comes and goes; the bridge is never "
+        "under water. In the fog more goes missing under MFOG. The paper's figure 2."
+    )
+    figures = [Figure("worlds", "The world", caption, {(): world}, {(): _links("worlds")})]
+    for figure in FIGURES:
+        drawn = {options: figure.draw(source) for options, source in sources.items()}
+        specs = {options: spec_of(chart) for options, chart in drawn.items() if chart is not None}
+        links = {}
+        for i, (options, spec) in enumerate(specs.items()):
+            name = figure.id if i == 0 else "-".join([figure.id, *options]).replace(" ", "-")
+            write_files(spec, folder / "figures", name)
+            links[options] = _links(name)
+        if specs:
+            figures.append(Figure(figure.id, figure.title, figure.caption, specs, links))
+    return figures
+
+
+def _links(name: str) -> dict[str, str]:
+    return {kind.upper(): f"figures/{name}.{kind}" for kind in FORMATS}
+
+
+def _all_figures(figures: Sequence[Figure], findings: Sequence[Finding]) -> Markup:
+    intro = paragraphs(
+        "Lines are means over trials, bands 95 % intervals (Student's t), each method at its best hyper-parameters. "
+        "Point at a chart for its values; click on a method to switch it off, in all charts. Steps in water and path "
+        "length have logarithmic axes, as in the paper. The axis of rewards ends at −100: methods that fail fall far "
+        "below. The dotted line is the optimum of one who sees everything.",
+    )
+    judged = {finding.claim for finding in findings}
+    parts = []
+    for figure in figures:
+        here = [claim.id for claim in CLAIMS if claim.figure == figure.id and claim.id in judged]
+        links = Markup(", ").join(Markup('<a href="#claim-{0}">{0}</a>').format(name) for name in here)
+        parts.append(figure.html(Markup("<p>Claims read here: {}.</p>").format(links) if here else ""))
+    return intro + Markup("\n").join(parts)
+
+
+# --- what was run -------------------------------------------------------------------------------------------------
+
+
+def _run(
+    folder: Path, runs: pl.DataFrame, sources: Mapping[tuple[str, ...], Source], about: Mapping[str, Any]
+) -> Markup:
+    parts = []
+    if "command" in about:
+        parts.append(paragraphs("Everything here comes from one command:"))
+        parts.append(Markup("<pre>{}</pre>").format(about["command"]))
+    parts.append(
+        facts([(title, str(about[key])) for key, title in _FACTS.items() if key in about] + _amounts(runs, about))
+    )
+    parts.append(_beside(folder))
+    if about.get("studies"):
+        rows = [[study["name"], study["runs"]] for study in about["studies"]]
+        parts.append(details(f"The {len(rows)} studies", sortable(["Study", "Runs"], rows)))
+    for options, source in sources.items():
+        chosen = Markup("<div {}>{}</div>").format(
+            when(*options), details("The settings that were chosen", _settings(source))
+        )
+        parts.append(chosen)
+    return Markup("\n").join(parts)
+
+
+def _amounts(runs: pl.DataFrame, about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    lengths = ", ".join(f"{n:,}" for n in runs["steps"].unique().sort())
+    items = [("Runs", f"{runs.height:,} of {lengths} steps: {int(runs['steps'].sum()):,} steps")]
+    for key, title in (("tuning_trials", "Trials"), ("fresh_trials", "Fresh trials")):
+        if about.get(key):
+            items.append((title, f"seeds {about[key][0]} to {about[key][-1]}"))
+    if "seconds" in about:
+        made = about.get("runs_made_now")
+        items.append(("Time", _duration(about["seconds"]) + ("" if made is None else f", for {made:,} runs made now")))
+    if "core_seconds" in about:
+        items.append(("Time of all runs", f"{_duration(about['core_seconds'])} of one core"))
+    return items
+
+
+def _beside(folder: Path) -> Markup:
+    links = [
+        Markup('<a href="claims.json">claims.json</a>: every verdict with its parts'),
+        Markup('<a href="results.parquet">results.parquet</a>: every run, a row each'),
+        Markup('<a href="figures/">figures/</a>: the figures as SVG, PDF and PNG'),
+    ]
+    for address in _THEORY:
+        if (folder / address).exists():
+            links.append(Markup('<a href="{}">The theory</a>: the paper\'s appendix, put to the test').format(address))
+            break
+    return Markup("<p>Beside this page:</p><ul>{}</ul>").format(
+        Markup("\n").join(Markup("<li>{}</li>").format(link) for link in links)
+    )
+
+
+def _settings(source: Source) -> Markup:
+    columns = ["Missingness", "Method", "α", "γ", "ε", "Stay", "Tried"]
+    rows = []
+    for row in source.evidence.choice.iter_rows(named=True):
+        shown = Shown(row["method"], row["K"], row["p_shuffle"])
+        stay = "allowed" if row["stay"] else "no"
+        rows.append(
+            [row["missingness"], name_of(shown), row["alpha"], row["gamma"], row["epsilon"], stay, row["settings"]]
+        )
+    return sortable(columns, rows)
