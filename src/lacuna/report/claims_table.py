@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from lacuna.report.page import Cell, Row, facts, paragraphs, table
+from lacuna.report.page import Cell, Row, Text, facts, paragraphs, table
 from lacuna.study.claims import CLAIMS, Claim, Comparison, Finding
 
 _SIGNS = {"supported": "✓", "not supported": "✗", "undecided": "?"}
@@ -91,7 +91,7 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
         yield Markup("<h4>{}: {}, {} trials</h4>").format(words.capitalize(), verdict(finding.verdict), finding.trials)
         if finding.note:
             yield paragraphs(finding.note)
-        rows = [
+        rows: list[Sequence[Text | Cell]] = [
             [part.label, Cell(interval(part), part.effect), part.unit, part.wanted, verdict(part.verdict)]
             for part in finding.parts
         ]

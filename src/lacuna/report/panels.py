@@ -62,11 +62,11 @@ def chart_of(points: pl.DataFrame, panels: Sequence[Panel], looks: Sequence[Look
     present = set(points["series"])
     seen = [look for look in looks if look.name in present]
     drawn = [panel for panel in panels if (points["panel"] == panel.key).any()]
-    rows = points.select("panel", "series", "x", "mean", "low", "high").filter(
-        pl.col("panel").is_in([panel.key for panel in drawn])
-    )
+    on_axis = (pl.col("mean") > 0) | ~pl.col("measure").is_in(LOGARITHMIC)
+    wanted = pl.col("panel").is_in([panel.key for panel in drawn])
+    rows = points.filter(on_axis & wanted).select("panel", "series", "x", "mean", "low", "high")
     meta = {"columns": columns, "series": [look.as_dict() for look in seen], "close_up": CLOSE_UP}
-    chart = alt.concat(
+    chart: alt.ConcatChart = alt.concat(
         *(_panel(panel, rows.filter(panel=panel.key), seen, i) for i, panel in enumerate(drawn)),
         columns=columns,
         bounds="flush",
@@ -108,23 +108,24 @@ def _panel(panel: Panel, rows: pl.DataFrame, looks: Sequence[Look], place: int) 
     x = _horizontal(panel, rows, "x")
     axis, scale = _vertical(panel, rows)
     mean, low = (alt.Y(f"{name}:Q", axis=axis, scale=scale) for name in ("mean", "low"))
+    clip = panel.measure == REWARD  # the only axis that may end before its values do
     shown = alt.Chart().transform_filter(f"datum.panel === '{panel.key}'")
     shown = shown.transform_filter("indexof(hidden, datum.series) < 0")
     bounded = shown.transform_calculate(**_bounded(panel, rows))
     layers = [
-        bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=True).encode(
-            x, low, alt.Y2("high"), colour
-        ),
+        bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0")).encode(x, low, alt.Y2("high"), colour),
         *_level(panel),
-        shown.mark_line(strokeWidth=2, clip=True).encode(x, mean, colour, dash),
+        shown.mark_line(strokeWidth=2, clip=clip).encode(x, mean, colour, dash),
         _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place),
     ]
     if panel.against == "rate":  # a curve has too many points to mark
-        layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=True).encode(x, mean, colour, shape))
+        layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
     title = alt.TitleParams(panel.title, offset=8, frame="group")
-    chart = alt.layer(*layers).properties(title=title, width=_WIDTH, height=_HEIGHT)
     # Apart from the legend of colours and dashes, which would otherwise go the way of the one for markers.
-    return chart.resolve_scale(shape="independent").resolve_legend(shape="independent")
+    apart = alt.Resolve(
+        scale=alt.ScaleResolveMap(shape="independent"), legend=alt.LegendResolveMap(shape="independent")
+    )
+    return alt.layer(*layers, title=title, width=_WIDTH, height=_HEIGHT, resolve=apart)
 
 
 def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
@@ -170,14 +171,11 @@ def _ticks(lowest: float, highest: float) -> list[float]:
 
 
 def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
-    """The bounds of bands, kept near the axis: far outside they cost time, and a logarithmic axis has no zero."""
+    """The bounds of bands, kept within the axis: clipping them would do the same at many times the cost."""
     lowest, highest = _extent(panel, rows)
-    if panel.measure in LOGARITHMIC:
-        least, most = lowest / 2, highest * 2
-    else:
-        least, most = max(lowest, LOWEST) - 100, highest + 100
+    bottom = f"max(lowest, {lowest:.4g})" if panel.measure == REWARD else f"{lowest:.4g}"
     return {
-        name: f"isValid(datum.{name}) ? clamp(datum.{name}, {least:.4g}, {most:.4g}) : null" for name in ("low", "high")
+        name: f"isValid(datum.{name}) ? clamp(datum.{name}, {bottom}, {highest:.4g}) : null" for name in ("low", "high")
     }
 
 
@@ -197,10 +195,11 @@ def _under_pointer(shown: alt.Chart, panel: Panel, x: alt.X, place: int) -> alt.
     nearest = alt.selection_point(
         name=f"nearest_{place}", nearest=True, on="pointermove", clear="pointerout", fields=[name], empty=False
     )
-    return (
+    rule: alt.Chart = (
         shown.transform_calculate(**{name: "datum.x", "label": label})
         .transform_pivot("series", value="label", groupby=[name], op="max")
         .mark_rule(color=_SOFT, tooltip=alt.TooltipContent("data"))
         .encode(x, opacity=alt.when(nearest).then(alt.value(0.5)).otherwise(alt.value(0)))
         .add_params(nearest)
     )
+    return rule

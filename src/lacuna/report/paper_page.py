@@ -52,8 +52,8 @@ def write_paper_page(folder: Path, table: pl.DataFrame, findings: Sequence[Findi
         _lead(),
         [
             Section("result", "In three numbers", _headline(sources, findings, about, table)),
-            Section("claims", "What the paper claims, and what the runs say", _claims(findings, figures)),
-            Section("figures", "The figures", _all_figures(figures, findings)),
+            Section("claims", "Claims", _claims(findings, figures)),
+            Section("figures", "Figures", _all_figures(figures, findings)),
             Section("run", "What was run", _run(folder, table, sources, about)),
         ],
         [Switch("Reading", _options(sources, 0)), Switch("Settings chosen", _options(sources, 1))],

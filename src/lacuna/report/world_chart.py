@@ -33,9 +33,11 @@ def worlds(lake: Lake | None = None) -> alt.ConcatChart:
     meta = {"columns": 2, "square": True, "series": series}
     panels = (_map(lake, flooded) for flooded in (False, True))
     chart = alt.concat(*panels, columns=2, spacing=28, usermeta=meta)
-    return chart.configure(**print_config()).configure_legend(
+    legend = alt.LegendConfig(
         orient="top", title=None, symbolType="square", symbolSize=180, symbolStrokeWidth=0, labelFontSize=12
     )
+    configured: alt.ConcatChart = chart.configure(**print_config() | {"legend": legend})
+    return configured
 
 
 def _map(lake: Lake, flooded: bool) -> alt.LayerChart:
@@ -60,7 +62,7 @@ def _map(lake: Lake, flooded: bool) -> alt.LayerChart:
         .encode(x, y, alt.Text("text:N"), color=alt.Color("ink:N", scale=None)),
     ]
     title = alt.TitleParams("Flooded" if flooded else "Dry", offset=8)
-    return alt.layer(*layers).properties(title=title, width=_SIDE, height=_SIDE)
+    return alt.layer(*layers, title=title, width=_SIDE, height=_SIDE)
 
 
 def _rows(values: list[dict[str, Any]]) -> alt.Chart:
