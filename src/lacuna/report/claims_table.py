@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from lacuna.report.page import Cell, Row, Text, facts, paragraphs, table
+from lacuna.report.page import Cell, Row, Text, details, facts, paragraphs, table
 from lacuna.study.claims import CLAIMS, Claim, Comparison, Finding
 
 _SIGNS = {"supported": "✓", "not supported": "✗", "undecided": "?"}
@@ -95,4 +95,5 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
             [part.label, Cell(interval(part), part.effect), part.unit, part.wanted, verdict(part.verdict)]
             for part in finding.parts
         ]
-        yield table(["Comparison", "Effect, 95 % interval", "Unit", "Wanted", "Verdict"], rows)
+        parts = table(["Comparison", "Effect, 95 % interval", "Unit", "Wanted", "Verdict"], rows)
+        yield details(f"All {len(rows)} comparisons", parts) if len(rows) > 1 else parts

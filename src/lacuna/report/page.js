@@ -71,6 +71,8 @@ function showWhen() {
 
 // --- charts -----------------------------------------------------------------------------------------------------
 
+const HEIGHT = 190;
+
 function fit(spec, width) {
   const meta = spec.usermeta ?? {};
   const panels = spec.concat ?? [spec];
@@ -80,11 +82,22 @@ function fit(spec, width) {
   const room = (columns) => Math.floor((width - left - 14 - gap * (columns - 1)) / columns);
   let columns = most;
   while (columns > 1 && room(columns) < 150) columns = most % 2 === 0 && columns > 2 ? 2 : 1;
+  const spacing = { column: gap, row: meta.square ? 50 : 78 };
   for (const panel of panels) {
     panel.width = Math.min(room(columns), meta.square ? 330 : 720);
     if (meta.square) panel.height = panel.width;
   }
-  if (spec.concat) Object.assign(spec, { columns, bounds: "flush", spacing: { column: gap, row: meta.square ? 50 : 78 } });
+  if (spec.concat) Object.assign(spec, { columns, bounds: "flush", spacing });
+  return Math.ceil(panels.length / columns) * ((panels[0].height ?? HEIGHT) + spacing.row);
+}
+
+// Room for a chart before it is drawn, so that nothing moves under a reader who followed a link.
+function reserve(figure) {
+  const drawing = figure.querySelector(".drawing");
+  const [, spec] = variantOf(figure);
+  const shape = { usermeta: spec.usermeta, concat: spec.concat?.map(({ height }) => ({ height })), height: spec.height };
+  drawing.style.minHeight = `${fit(shape, drawing.clientWidth)}px`;
+  figure.querySelector(".legend").replaceChildren(...legendOf(spec));
 }
 
 function specOf(figure, width) {
@@ -92,6 +105,7 @@ function specOf(figure, width) {
   const spec = JSON.parse(JSON.stringify(compact), (_, value) =>
     typeof value === "string" && value[0] === "#" ? shade(value) : value);
   spec.datasets = Object.fromEntries(Object.entries(compact.datasets).map(([name, data]) => [name, rowsOf(data)]));
+  delete spec.config; // made for paper; the page has its own
   fit(spec, width);
   return [key, spec];
 }
@@ -107,15 +121,15 @@ async function draw(figure) {
   const note = figure.querySelector(".note");
   note.hidden = key === "" || key === chosen().join("|");
   note.textContent = `Not run with this choice; shown: ${key.split("|").join(", ")}.`;
-  const legend = legendOf(spec);
   const result = await vegaEmbed(drawing, spec, {
     mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(), tooltip: { theme: isDark() ? "dark" : "light" },
   });
   if (figure.state !== state) return result.finalize();
   drawn.get(figure)?.finalize();
   drawn.set(figure, result);
-  figure.querySelector(".legend").replaceChildren(...legend);
+  figure.querySelector(".legend").replaceChildren(...legendOf(spec));
   applyChoices(result);
+  drawing.style.minHeight = "";
   figure.dataset.drawn = "yes";
 }
 
@@ -138,10 +152,11 @@ function applyChoices({ view, spec }) {
 const SHAPES = {
   circle: "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", square: "M-3.5,-3.5h7v7h-7z", diamond: "M0,-5L5,0L0,5L-5,0z",
   "triangle-up": "M0,-4.5L4.5,3.5L-4.5,3.5z", "triangle-down": "M0,4.5L4.5,-3.5L-4.5,-3.5z",
-  cross: "M-1.5,-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+  "triangle-right": "M4.5,0L-3.5,4.5L-3.5,-4.5z", cross: "M-1.5,-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
 };
 
-function swatch({ colour: of, dash, shape }) {
+function swatch({ colour: given, dash, shape }) {
+  const of = shade(given);
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", "-14 -6 28 12");
   svg.setAttribute("width", 28);
@@ -198,7 +213,10 @@ const redraw = () => figures.filter((figure) => figure.dataset.drawn).forEach(dr
 const near = new IntersectionObserver((entries) => {
   for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
 }, { rootMargin: "600px" });
-figures.forEach((figure) => near.observe(figure));
+figures.forEach((figure) => {
+  reserve(figure);
+  near.observe(figure);
+});
 
 // The rest while nothing else happens, so that a printed page is complete.
 const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 200));
@@ -289,3 +307,4 @@ document.querySelectorAll("main > section").forEach((section) => places.observe(
 root.dataset.drawn = isDark() ? "dark" : "light";
 showWhen();
 openTarget();
+if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();

@@ -73,10 +73,10 @@ def chart_of(points: pl.DataFrame, panels: Sequence[Panel], looks: Sequence[Look
         spacing={"column": 52, "row": 78},
         usermeta=meta,
     )
+    # Set rather than added by altair's methods, each of which copies the whole chart.
     choices = {"hidden": [], "lowest": LOWEST, "intervals": True}
-    chart = chart.add_params(*(alt.param(name=name, value=value) for name, value in choices.items()))
-    chart = chart.configure(**print_config())
-    # Last, since altair copies whatever a chart holds at every turn.
+    chart.params += [alt.VariableParameter(name=name, value=value) for name, value in choices.items()]
+    chart.config = alt.Config(**print_config())
     chart.data = alt.NamedData("points")
     chart.datasets = {"points": rows.to_dicts()}
     return chart
@@ -125,7 +125,7 @@ def _panel(panel: Panel, rows: pl.DataFrame, looks: Sequence[Look], place: int) 
     apart = alt.Resolve(
         scale=alt.ScaleResolveMap(shape="independent"), legend=alt.LegendResolveMap(shape="independent")
     )
-    return alt.layer(*layers, title=title, width=_WIDTH, height=_HEIGHT, resolve=apart)
+    return alt.LayerChart(layer=layers, title=title, width=_WIDTH, height=_HEIGHT, resolve=apart)
 
 
 def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
@@ -147,7 +147,8 @@ def _vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
         axis = alt.Axis(title=None, tickCount=5, minExtent=36)
         bottom = alt.ExprRef(f"max(lowest, {lowest:.4g})")
         return axis, alt.Scale(domainMin=bottom, domainMax=highest, nice=False, zero=False)
-    return alt.Axis(title=None, format="~%", tickCount=5, minExtent=36), alt.Scale(domain=[0, highest], nice=False)
+    axis = alt.Axis(title=None, format="~%", values=_even_ticks(highest), minExtent=36)
+    return axis, alt.Scale(domain=[0, highest], nice=False)
 
 
 def _extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
@@ -168,6 +169,13 @@ def _ticks(lowest: float, highest: float) -> list[float]:
     powers = range(floor(log10(lowest)), floor(log10(highest)) + 1)
     steps = (1, 2, 5) if highest / lowest < 700 else (1,)
     return [step * 10.0**power for power in powers for step in steps if lowest <= step * 10.0**power < highest / 1.1]
+
+
+def _even_ticks(highest: float) -> list[float]:
+    """Three to six round numbers from 0 on, none at the very top."""
+    power = 10.0 ** floor(log10(highest))
+    step = next(size * power for size in (0.2, 0.5, 1.0, 2.0) if highest / (size * power) <= 6)
+    return [round(i * step, 6) for i in range(7) if i * step < highest * 0.95]
 
 
 def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:

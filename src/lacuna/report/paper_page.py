@@ -130,7 +130,7 @@ def _reward(source: Source) -> list[tuple[Any, Any]]:
     best = others.row(0, named=True)
     return [(
         f"{ours['mean'].item():.1f}",
-        f"reward per episode of multiple imputation (K = 10) with θ = {ours['x'].item():g} of all values missing. The "
+        f"reward per episode of multiple imputation (K = 10) with {ours['x'].item():.0%} of all values missing. The "
         f"best baseline, {best['series'][0].lower()}{best['series'][1:]}, gets {best['mean']:.1f}; seeing everything, "
         f"{optimum():.2f} is the optimum.",
     )]  # fmt: skip

@@ -22,7 +22,7 @@ from lacuna.study.selection import MEASURES, SETTING, with_open_episode
 FIRST_FRESH = 1000
 """Trials from this number on are fresh: they had no part in the choice of settings."""
 
-POINTS = 50
+POINTS = 40
 """Points of a curve that are drawn: the early ones, where most happens, lie closer together."""
 
 LEVEL = 0.95

@@ -62,7 +62,7 @@ def _map(lake: Lake, flooded: bool) -> alt.LayerChart:
         .encode(x, y, alt.Text("text:N"), color=alt.Color("ink:N", scale=None)),
     ]
     title = alt.TitleParams("Flooded" if flooded else "Dry", offset=8)
-    return alt.layer(*layers, title=title, width=_SIDE, height=_SIDE)
+    return alt.LayerChart(layer=layers, title=title, width=_SIDE, height=_SIDE)
 
 
 def _rows(values: list[dict[str, Any]]) -> alt.Chart:

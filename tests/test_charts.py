@@ -1,0 +1,242 @@
+"""Charts: what they show is what the table says, and they come out as files."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import paper_runs
+from lacuna.methods import METHODS
+from lacuna.report.charts import FIGURES, mcar_theta, optimum
+from lacuna.report.files import spec_of, write_files
+from lacuna.report.looks import DARK, look_of, name_of
+from lacuna.report.panels import LOWEST
+from lacuna.report.series import PATH, REWARD, STAY, WATER, Source, Wanted, by_rate, over_time
+from lacuna.report.world_chart import worlds
+from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
+from lacuna.study.selection import MEASURES
+from lacuna.study.store import SCHEMA
+
+EVERY = Wanted.plain(*ALL_METHODS)
+
+
+@pytest.fixture(scope="module")
+def table() -> pl.DataFrame:
+    return paper_runs.table()
+
+
+@pytest.fixture(scope="module")
+def specs(table: pl.DataFrame) -> dict[str, Any]:
+    source = Source(table)
+    return {figure.id: spec_of(figure.draw(source)) for figure in FIGURES}
+
+
+def series_of(spec: Any) -> set[str]:
+    return {row["series"] for row in spec["datasets"]["points"]}
+
+
+@pytest.mark.parametrize(
+    ("figure", "panels"),
+    [("mcar-theta", 3), ("mcar-time", 9), ("mcolor", 12), ("mfog", 6), ("choosing-k", 12), ("mixing", 6), ("stay", 12)],
+)
+def test_every_figure_has_all_its_panels(figure: str, panels: int, specs: dict[str, Any]) -> None:
+    spec = specs[figure]
+    assert len(spec["concat"]) == panels
+    assert len({panel["title"]["text"] for panel in spec["concat"]}) == panels
+    assert all(math.isfinite(row["mean"]) for row in spec["datasets"]["points"])
+
+
+def test_there_is_a_test_for_every_figure(specs: dict[str, Any]) -> None:
+    assert len(specs) == len(FIGURES) == 7
+
+
+def test_a_chart_is_what_vega_lite_allows(table: pl.DataFrame) -> None:
+    chart = mcar_theta(Source(table))
+    assert chart is not None
+    chart.to_dict(validate=True)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_a_table_without_runs_gives_no_chart(figure: Any) -> None:
+    assert figure.draw(Source(pl.DataFrame(schema=SCHEMA))) is None
+
+
+def test_a_figure_not_run_in_a_reading_has_no_chart(table: pl.DataFrame) -> None:
+    drawn = {figure.id: figure.draw(Source(table, "continuing")) is not None for figure in FIGURES}
+    assert drawn == {
+        "mcar-theta": True, "mcar-time": True, "mcolor": False, "mfog": False, "choosing-k": True, "mixing": True,
+        "stay": True,
+    }  # fmt: skip
+
+
+def test_means_against_the_rate_are_those_of_the_runs(table: pl.DataFrame) -> None:
+    point = by_rate(Source(table), EVERY).filter(series="MI K=10, synthetic", measure=WATER, x=0.4).row(0, named=True)
+    runs = table.filter(
+        continuing=False, stay=False, missingness="mcar:0.4", method="mi-synthetic", K=10, p_shuffle=0.0
+    ).filter(pl.col("trial") < 1000)
+    best = max(
+        (group for _, group in runs.group_by("epsilon")), key=lambda group: group["mean_total_reward"].to_numpy().mean()
+    )
+    values = best["mean_water_steps"].to_numpy()
+    reach = stats.t.ppf(0.975, 2) * values.std(ddof=1) / math.sqrt(3)
+    assert point["n"] == 3
+    assert point["mean"] == pytest.approx(values.mean(), rel=1e-3)
+    assert point["high"] - point["low"] == pytest.approx(2 * reach, rel=2e-3)
+
+
+def test_held_out_shows_fresh_trials_and_counts_the_open_episode(table: pl.DataFrame) -> None:
+    point = by_rate(Source(table, selection="held-out"), EVERY)
+    point = point.filter(series="Last observed (V2)", measure=PATH, x=0.2)
+    runs = table.filter(continuing=False, missingness="mcar:0.2", method="last-observed")
+    runs = runs.filter(pl.col("trial") >= 1000)
+    wanted = [
+        (row["mean_path_length"] * row["episodes"] + row["open_steps"]) / (row["episodes"] + (row["open_steps"] > 0))
+        for row in runs.iter_rows(named=True)
+    ]
+    assert len(wanted) == 3
+    assert point["mean"].item() == pytest.approx(np.mean(wanted), rel=1e-3)
+
+
+def test_curves_are_running_means_over_completed_episodes(table: pl.DataFrame) -> None:
+    points = over_time(Source(table), EVERY, ["mcar:0.2"]).filter(series="Missing as a state", measure=REWARD)
+    runs = table.filter(continuing=False, missingness="mcar:0.2", method="missing-as-state")
+    runs = runs.filter(pl.col("trial") < 1000)
+    for point in points.iter_rows(named=True):
+        at = [run["curve_step"].index(point["x"]) for run in runs.iter_rows(named=True)]
+        means = [
+            run["curve_reward"][i] / run["curve_episodes"][i]
+            for run, i in zip(runs.iter_rows(named=True), at, strict=True)
+        ]
+        assert point["mean"] == pytest.approx(np.mean(means), rel=1e-3)
+    assert points["x"].max() == paper_runs.STEPS
+
+
+def test_a_curve_begins_when_every_trial_has_completed_an_episode(table: pl.DataFrame) -> None:
+    runs = table.filter(continuing=False, missingness="mcar:0.2", method="last-observed")
+    runs = runs.filter(pl.col("trial") < 1000)
+    firsts = [
+        next(step for step, n in zip(run["curve_step"], run["curve_episodes"], strict=True) if n > 0)
+        for run in runs.iter_rows(named=True)
+    ]
+    assert len(set(firsts)) > 1
+    points = over_time(Source(table), EVERY, ["mcar:0.2"]).filter(series="Last observed (V2)", measure=PATH)
+    assert points["x"].min() >= max(firsts)
+    assert points["n"].unique().to_list() == [3]
+
+
+def test_the_share_of_stay_actions_is_over_all_steps(table: pl.DataFrame, specs: dict[str, Any]) -> None:
+    last = [
+        row["mean"]
+        for row in specs["stay"]["datasets"]["points"]
+        if row["panel"] == f"mcar:0.4 {STAY}" and row["x"] == paper_runs.STEPS and row["series"] == "ε = 0, may stay"
+    ]
+    runs = table.filter(continuing=False, stay=True, epsilon=0.0, missingness="mcar:0.4")
+    wanted = runs.filter(pl.col("trial") < 1000)["stay_share"].mean()
+    assert last == [pytest.approx(wanted, rel=1e-3)]
+
+
+def test_mixing_is_dashed_and_a_single_pathway_cannot_mix(specs: dict[str, Any]) -> None:
+    meta = specs["mixing"]["usermeta"]["series"]
+    assert [one["name"] for one in meta] == ["K = 1", "K = 5", "K = 5, mixing", "K = 10", "K = 10, mixing"]
+    assert meta[3]["dash"] != meta[4]["dash"]
+    assert meta[3]["colour"] == meta[4]["colour"]
+
+
+def test_runs_of_different_lengths_are_refused(table: pl.DataFrame) -> None:
+    mixed = table.with_columns(steps=pl.when(pl.col("trial") == 0).then(10).otherwise("steps"))
+    with pytest.raises(ValueError, match="runs of different lengths"):
+        mcar_theta(Source(mixed))
+
+
+def test_a_series_that_lacks_a_trial_is_left_out(table: pl.DataFrame) -> None:
+    gone = table.filter(~((pl.col("method") == "last-observed") & (pl.col("trial") == 1)))
+    assert series_of(spec_of(mcar_theta(Source(gone)))) == {name_of(shown) for shown in ALL_METHODS} - {
+        "Last observed (V2)"
+    }
+
+
+def test_a_method_looks_the_same_in_all_charts(specs: dict[str, Any]) -> None:
+    looks: dict[str, set[str]] = {}
+    for spec in specs.values():
+        for one in spec["usermeta"]["series"]:
+            looks.setdefault(one["name"], set()).add(str(one))
+    assert len(looks) > len(ALL_METHODS)
+    assert all(len(found) == 1 for found in looks.values())
+
+
+def test_methods_differ_in_colour_or_dash_on_light_and_dark_pages() -> None:
+    shown = [*ALL_METHODS, *(Shown(method, 5) for method in ("mi-synthetic", "mi-conservative"))]
+    looks = [look_of(one) for one in shown]
+    assert len({(look.colour, look.dash) for look in looks}) == len(looks)
+    assert len({(DARK[look.colour], look.dash) for look in looks}) == len(looks)
+    assert [name_of(Shown(name)) for name in METHODS if not METHODS[name].multiple] == [
+        method.title for method in METHODS.values() if not method.multiple
+    ]
+
+
+def test_rewards_far_below_do_not_squash_the_others(specs: dict[str, Any]) -> None:
+    spec = specs["mcar-time"]
+    assert min(row["mean"] for row in spec["datasets"]["points"] if row["panel"].endswith(REWARD)) < LOWEST
+    scale = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]
+    assert scale["domainMin"]["expr"].startswith("max(lowest")
+    assert scale["domainMax"] > optimum()
+    assert {"name": "lowest", "value": LOWEST} in spec["params"]
+
+
+@pytest.mark.parametrize("measure", [WATER, PATH])
+def test_water_and_path_are_logarithmic_and_no_mean_lies_outside(measure: str, specs: dict[str, Any]) -> None:
+    spec = specs["mcar-theta"]
+    panel = spec["concat"][MEASURES.index(measure)]
+    scale = panel["layer"][0]["encoding"]["y"]["scale"]
+    means = [row["mean"] for row in spec["datasets"]["points"] if row["panel"] == measure]
+    assert scale["type"] == "log"
+    assert 0 < scale["domain"][0] < min(means) <= max(means) < scale["domain"][1]
+
+
+def test_the_world_is_drawn_as_it_is() -> None:
+    spec = worlds().to_dict()
+    dry, flooded = (spec["datasets"][panel["layer"][0]["data"]["name"]] for panel in spec["concat"])
+    assert [sum(cell["water"] == "yes" for cell in cells) for cells in (dry, flooded)] == [8, 20]
+    assert sum(cell["fog"] == "yes" for cell in dry) == 9
+    assert {cell["place"] for cell in dry if cell["colour"] == "red"} == {
+        f"row {row}, column 3" for row in (3, 4, 5, 7)
+    }
+    words = [row["text"] for row in spec["datasets"][spec["concat"][1]["layer"][-1]["data"]["name"]]]
+    assert [words.count(word) for word in ("S", "G", "≈", "bridge", "fog")] == [1, 1, 20, 1, 1]
+
+
+def test_charts_as_files(tmp_path: Path, specs: dict[str, Any]) -> None:
+    paths = write_files(specs["mcar-theta"], tmp_path / "figures", "mcar-theta")
+    begins = {"svg": b"<svg", "pdf": b"%PDF", "png": b"\x89PNG"}
+    assert {kind: path.name for kind, path in paths.items()} == {kind: f"mcar-theta.{kind}" for kind in begins}
+    for kind, path in paths.items():
+        content = path.read_bytes()
+        assert content.startswith(begins[kind])
+        assert len(content) > 10_000
+    svg = paths["svg"].read_text()
+    assert all(name_of(shown) in svg for shown in ALL_METHODS)
+    assert svg.count("mark-line") == 3 * len(ALL_METHODS)
+
+
+def test_without_the_extra_there_is_one_sentence() -> None:
+    code = (
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name: None if name == 'altair' else find(name)\n"
+        "import lacuna.report"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1].endswith("charts and pages need an extra: pip install 'lacuna[report]'")
+
+
+def test_the_headline_method_is_in_every_chart_of_methods(specs: dict[str, Any]) -> None:
+    for figure in ("mcar-theta", "mcar-time", "mcolor", "mfog", "choosing-k"):
+        assert name_of(MI_SYNTHETIC) in series_of(specs[figure])
