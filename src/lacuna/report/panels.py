@@ -66,17 +66,17 @@ def chart_of(points: pl.DataFrame, panels: Sequence[Panel], looks: Sequence[Look
     wanted = pl.col("panel").is_in([panel.key for panel in drawn])
     rows = points.filter(on_axis & wanted).select("panel", "series", "x", "mean", "low", "high")
     meta = {"columns": columns, "series": [look.as_dict() for look in seen], "close_up": CLOSE_UP}
-    chart: alt.ConcatChart = alt.concat(
+    choices = {"hidden": [], "lowest": LOWEST, "intervals": True}
+    chart = alt.concat(
         *(_panel(panel, rows.filter(panel=panel.key), seen, i) for i, panel in enumerate(drawn)),
+        params=[alt.VariableParameter(name=name, value=value) for name, value in choices.items()],
         columns=columns,
         bounds="flush",
         spacing={"column": 52, "row": 78},
         usermeta=meta,
+        config=alt.Config(**print_config()),
     )
-    # Set rather than added by altair's methods, each of which copies the whole chart.
-    choices = {"hidden": [], "lowest": LOWEST, "intervals": True}
-    chart.params += [alt.VariableParameter(name=name, value=value) for name, value in choices.items()]
-    chart.config = alt.Config(**print_config())
+    # Last, and set rather than passed: altair copies what it is given, and there are thousands of rows.
     chart.data = alt.NamedData("points")
     chart.datasets = {"points": rows.to_dicts()}
     return chart

@@ -32,12 +32,11 @@ def worlds(lake: Lake | None = None) -> alt.ConcatChart:
     series.append({"name": "shore of the water (≈)", "colour": _SHORE, "shape": "line"})
     meta = {"columns": 2, "square": True, "series": series}
     panels = (_map(lake, flooded) for flooded in (False, True))
-    chart = alt.concat(*panels, columns=2, spacing=28, usermeta=meta)
     legend = alt.LegendConfig(
         orient="top", title=None, symbolType="square", symbolSize=180, symbolStrokeWidth=0, labelFontSize=12
     )
-    configured: alt.ConcatChart = chart.configure(**print_config() | {"legend": legend})
-    return configured
+    config = alt.Config(**print_config() | {"legend": legend})
+    return alt.concat(*panels, columns=2, spacing=28, usermeta=meta, config=config)
 
 
 def _map(lake: Lake, flooded: bool) -> alt.LayerChart:

@@ -1,0 +1,360 @@
+"""The page of the paper in a real browser: drawn, offline, and pleasant with mouse, keyboard, phone and printer."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+import paper_runs
+from lacuna.report.charts import FIGURES
+from lacuna.report.page import Figure, Markup, Section, as_json, table
+from lacuna.report.page import Page as Shell
+from lacuna.report.paper_page import write_paper_page
+from lacuna.report.series import REWARD, Source, Wanted, by_rate
+from lacuna.study.claims import CLAIMS, Finding
+from lacuna.study.evidence import MI_SYNTHETIC
+from lacuna.study.verdicts import Ask, Region, Sample, decide
+
+WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
+NASTY = "</script><script>document.title = 'taken over'</script>"
+ABOUT = {
+    "command": f"lacuna paper --out {NASTY}", "lacuna": "0.1.0", "machine": "a machine", "seconds": 12.0,
+    "runs_made_now": 7, "tuning_trials": [0, 1, 2], "studies": [{"name": "mcar", "runs": 30}, {"name": "stay", "runs": 4}],
+}  # fmt: skip
+
+
+def findings() -> list[Finding]:
+    """Three verdicts, over and over."""
+    samples = (np.array([1.0, 2.0, 3.0]) * 0.1 + 5, np.array([-1.0, 0.0, 2.0]), np.array([-5.0, -5.1, -5.2]))
+    return [
+        decide(claim.id, *way, 3, [Ask("one <b>minus</b> other", Sample(samples[i % 3]), Region(0), "reward")] * 2)
+        for way in WAYS
+        for i, claim in enumerate(CLAIMS)
+    ]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("paper")
+    (folder / "theory").mkdir()
+    (folder / "theory" / "index.html").write_text("theory")
+    write_paper_page(folder, paper_runs.table(), findings(), ABOUT)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    assert chromium, "these tests open pages in Chromium, and there is none here: apt-get install chromium"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=options)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page that notes what goes wrong and what it asks for."""
+
+    def __init__(self, browser: Browser, address: str, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.troubles.append(message.text))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(address)
+
+
+@pytest.fixture
+def visit(browser: Browser, folder: Path) -> Iterator[Visit]:
+    visit = Visit(browser, (folder / "index.html").as_uri(), viewport={"width": 1280, "height": 900})
+    yield visit
+    visit.context.close()
+
+
+def draw_all(page: Page) -> None:
+    page.wait_for_function("[...document.querySelectorAll('figure.chart')].every((one) => one.dataset.drawn)")
+
+
+def lines(page: Page, figure: str) -> int:
+    return page.locator(f"#figure-{figure} .mark-line path").count()
+
+
+def overflow(page: Page) -> float:
+    return float(page.evaluate("document.scrollingElement.scrollWidth - innerWidth"))
+
+
+def colours(page: Page, figure: str) -> set[str]:
+    strokes = page.locator(f"#figure-{figure} .mark-line path").evaluate_all(
+        "all => all.map(e => e.getAttribute('stroke'))"
+    )
+    return set(strokes)
+
+
+def claims(page: Page) -> Locator:
+    return page.locator(".claims > .scroll > table > tbody")
+
+
+def test_nothing_goes_wrong_and_no_request_leaves_the_file(visit: Visit, folder: Path) -> None:
+    draw_all(visit.page)
+    visit.page.mouse.move(640, 450)
+    visit.page.mouse.wheel(0, 20_000)
+    visit.page.wait_for_timeout(300)
+    assert visit.troubles == []
+    outside = [url for url in visit.requests if not url.startswith(("data:", "blob:"))]
+    assert outside == [(folder / "index.html").as_uri()]
+
+
+def test_the_page_may_not_fetch_anything(visit: Visit) -> None:
+    refused = visit.page.evaluate("fetch('https://example.org').then(() => false, () => true)")
+    assert refused is True
+    assert any("Content Security Policy" in trouble for trouble in visit.troubles)
+
+
+@pytest.mark.parametrize("figure", ["worlds", *(figure.id for figure in FIGURES)])
+def test_every_chart_is_drawn(figure: str, visit: Visit) -> None:
+    draw_all(visit.page)
+    marks = "#figure-worlds .mark-rect path" if figure == "worlds" else f"#figure-{figure} .mark-line path"
+    shapes = visit.page.locator(marks).evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
+    assert len(shapes) >= 12
+    assert sum(width > 10 for width in shapes) >= 12
+    title = visit.page.locator(f"#figure-{figure} .role-title-text text").first
+    assert title.is_visible()
+
+
+def test_the_legend_switches_a_method_off_in_all_charts(visit: Visit) -> None:
+    page = visit.page
+    draw_all(page)
+    before = {figure: lines(page, figure) for figure in ("mcar-theta", "mfog", "stay")}
+    button = page.locator("#figure-mcar-theta .legend button", has_text="Random action")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#figure-mfog .legend button", has_text="Random action")).to_have_attribute(
+        "aria-pressed", "false"
+    )
+    assert lines(page, "mcar-theta") == before["mcar-theta"] - 3
+    assert lines(page, "mfog") < before["mfog"]
+    assert lines(page, "stay") == before["stay"]
+    button.press("Enter")
+    assert lines(page, "mcar-theta") == before["mcar-theta"]
+
+
+def test_the_close_up_and_the_intervals(visit: Visit) -> None:
+    page = visit.page
+    draw_all(page)
+    labels = page.locator("#figure-mcar-theta .role-axis-label").nth(1)
+    figure = page.locator("#figure-mcar-theta")
+    assert "−100" in figure.inner_text()
+    figure.get_by_role("button", name="Close-up of high rewards").click()
+    assert "−100" not in figure.inner_text()
+    bands = figure.locator(".mark-area path").first
+    assert bands.get_attribute("fill-opacity") == "0.12"
+    figure.get_by_role("button", name="Intervals").click()
+    assert bands.get_attribute("fill-opacity") == "0"
+    assert labels.count() == 1
+
+
+def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
+    page = visit.page
+    draw_all(page)
+    figure = page.locator("#figure-mcar-theta")
+    figure.scroll_into_view_if_needed()
+    plot = figure.locator(".mark-line").first.bounding_box()
+    assert plot is not None
+    for shift in (0, 2):
+        page.mouse.move(plot["x"] + plot["width"] / 2 + shift, plot["y"] + plot["height"] / 2)
+    tooltip = page.locator("#vg-tooltip-element")
+    expect(tooltip).to_be_visible()
+    told = dict(re.findall(r"(.+)\t\s*(.+)", tooltip.inner_text()))
+    point = by_rate(Source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(
+        measure=REWARD, x=float(told["θ"].replace("−", "-"))
+    )
+    mean = float(told["MI K=10, synthetic"].split()[0].replace("−", "-"))
+    assert mean == pytest.approx(point["mean"].item(), rel=1e-3)
+
+
+def test_the_claims_sort_by_verdict_and_back(visit: Visit) -> None:
+    page = visit.page
+    names = claims(page).evaluate_all("all => all.map(e => e.id)")
+    assert names == [f"claim-{claim.id}" for claim in CLAIMS]
+    head = page.locator(".claims thead").first.locator("th").nth(2)
+    head.locator("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    verdicts = claims(page).locator("tr:first-child td:nth-child(3) .verdict").all_inner_texts()
+    assert verdicts == sorted(verdicts, key=["✓ supported", "✗ not supported", "? undecided"].index)
+    head.locator("button").press("Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert claims(page).locator("tr:first-child td:nth-child(3) .verdict").first.inner_text() == "? undecided"
+
+
+def test_numbers_sort_as_numbers(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "numbers.html"
+    body = table(["name", "number"], [["a", 9.0], ["b", 10.0], ["c", -1.5]])
+    path.write_text(Shell("Numbers", "", [Section("one", "One", body)]).html())
+    visit = Visit(browser, path.as_uri())
+    visit.page.get_by_role("button", name="number").click()
+    assert visit.page.locator("tbody td:first-child").all_inner_texts() == ["c", "a", "b"]
+    assert visit.troubles == []
+    visit.context.close()
+
+
+def test_a_claim_opens_to_its_definition_and_leads_to_its_chart(visit: Visit) -> None:
+    page, claim = visit.page, CLAIMS[0]
+    row = page.locator(f"#claim-{claim.id}")
+    expect(row.get_by_text(claim.compared)).to_be_hidden()
+    row.locator(".opener").press("Enter")
+    expect(row.get_by_text(claim.compared)).to_be_visible()
+    expect(row.get_by_text(claim.threshold)).to_be_visible()
+    row.locator("summary").first.click()
+    expect(row.get_by_text("one <b>minus</b> other").first).to_be_visible()
+    row.get_by_role("link", name="figure").click()
+    expect(page.locator(f"#figure-{claim.figure} h3")).to_be_in_viewport()
+
+
+def test_every_claim_leads_to_a_chart_that_is_there(visit: Visit) -> None:
+    for claim in CLAIMS:
+        assert visit.page.locator(f"#claim-{claim.id} a[href='#figure-{claim.figure}']").count() == 2
+        assert visit.page.locator(f"figure#figure-{claim.figure}").count() == 1
+
+
+def test_a_link_to_a_claim_opens_it(browser: Browser, folder: Path) -> None:
+    visit = Visit(browser, (folder / "index.html").as_uri() + "#claim-stay-no-effect")
+    row = visit.page.locator("#claim-stay-no-effect")
+    expect(row.locator(".opener")).to_have_attribute("aria-expanded", "true")
+    expect(row).to_be_in_viewport()
+    visit.context.close()
+
+
+def test_the_switches_change_charts_and_numbers(visit: Visit) -> None:
+    page = visit.page
+    draw_all(page)
+    first = page.locator("#result .numbers:visible").inner_text()
+    path = "() => document.querySelector('#figure-mcar-theta .mark-line path').getAttribute('d')"
+    before = page.evaluate(path)
+    page.get_by_text("held out", exact=True).first.click()
+    page.wait_for_function(f"({path})() !== null && ({path})() !== {before!r}")
+    assert page.locator("#result .numbers:visible").inner_text() != first
+    page.get_by_text("continuing", exact=True).first.click()
+    note = page.locator("#figure-mcolor .note")
+    expect(note).to_have_text(re.compile(r"Not run with this choice; shown: episodic, held out\."))
+    assert visit.troubles == []
+
+
+def test_dark_by_the_system_and_by_the_switch(visit: Visit) -> None:
+    page = visit.page
+    draw_all(page)
+    background = "getComputedStyle(document.body).backgroundColor"
+    light, light_lines = page.evaluate(background), colours(page, "mcar-theta")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{background} !== {light!r}")
+    expect(page.locator("#figure-mcar-theta .mark-line path").last).not_to_have_attribute("stroke", "#0072b2")
+    assert not colours(page, "mcar-theta") & light_lines
+    page.locator("#theme").click()
+    assert page.evaluate(background) == light
+    expect(page.locator("#figure-mcar-theta .mark-line path").last).to_have_attribute("stroke", "#0072b2")
+    assert visit.troubles == []
+
+
+@pytest.mark.parametrize("width", [390, 700, 1024])
+def test_no_width_overflows(width: int, browser: Browser, folder: Path) -> None:
+    visit = Visit(browser, (folder / "index.html").as_uri(), viewport={"width": width, "height": 844})
+    draw_all(visit.page)
+    visit.page.locator(".claims .opener").first.click()
+    assert overflow(visit.page) <= 0
+    wide = visit.page.locator(".drawing svg").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
+    assert max(wide) <= width
+    assert visit.troubles == []
+    visit.context.close()
+
+
+def test_a_turned_phone_redraws(visit: Visit) -> None:
+    page = visit.page
+    draw_all(page)
+    height = "() => document.querySelector('#figure-mcar-time .drawing').clientHeight"
+    before = page.evaluate(height)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function(f"({height})() > 2 * {before}")
+    assert overflow(page) <= 0
+
+
+def test_the_keyboard_reaches_everything(visit: Visit) -> None:
+    page = visit.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.locator(".claims .opener").first.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    unreachable = page.locator("[onclick], [role=button]:not(button)").count()
+    assert unreachable == 0
+
+
+def test_the_page_prints(visit: Visit, tmp_path: Path) -> None:
+    draw_all(visit.page)
+    pdf = visit.page.pdf(path=tmp_path / "paper.pdf", format="A4")
+    assert pdf.startswith(b"%PDF")
+    assert len(pdf) > 100_000
+    visit.page.emulate_media(media="print")
+    expect(visit.page.locator("nav")).to_be_hidden()
+    expect(visit.page.locator("#figure-mcar-theta svg").last).to_be_visible()
+
+
+def test_text_from_elsewhere_stays_text(visit: Visit) -> None:
+    assert visit.page.title() == "The paper, reproduced"
+    assert visit.page.locator("#run pre").inner_text() == ABOUT["command"]
+
+
+def test_what_lies_beside_the_page_is_linked_and_there(visit: Visit, folder: Path) -> None:
+    links = visit.page.locator("a[href]").evaluate_all("all => all.map(e => e.getAttribute('href'))")
+    beside = {link for link in links if not link.startswith("#")}
+    assert {"claims.json", "results.parquet", "theory/index.html"} <= beside
+    files = {link for link in beside if link.startswith("figures/") and link != "figures/"}
+    assert len(files) >= 3 * (1 + len(FIGURES))
+    assert all((folder / link).stat().st_size > 1000 for link in files)
+
+
+def test_the_headline_is_computed(visit: Visit) -> None:
+    numbers = visit.page.locator("#result .numbers:visible dd").all_inner_texts()
+    best = by_rate(Source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(measure=REWARD, x=0.4)
+    assert numbers[0] == f"{best['mean'].item():.1f}"
+    assert numbers[1] == "8 of 24"
+    assert (
+        visit.page.locator("#result .numbers:visible dt")
+        .nth(1)
+        .inner_text()
+        .startswith("claims hold; 8 do not, 8 stay")
+    )
+
+
+def test_the_page_is_small(folder: Path) -> None:
+    assert (folder / "index.html").stat().st_size < 4_000_000
+
+
+def test_json_cannot_end_its_element() -> None:
+    assert "<" not in as_json({"a": NASTY, "b": "<!--"})
+
+
+def test_a_figure_of_another_page_needs_no_switches(browser: Browser, tmp_path: Path) -> None:
+    encoding = {"x": {"field": "x", "type": "quantitative"}, "y": {"field": "x", "type": "quantitative"}}
+    spec = {"mark": "line", "data": {"values": [{"x": 1}, {"x": 2}]}, "encoding": encoding}
+    figure = Figure("dots", "Dots & more", Markup("Two <em>dots</em>."), {(): spec})
+    path = tmp_path / "dots.html"
+    path.write_text(Shell("Dots", "A line.", [Section("one", "One", figure.html())]).html())
+    visit = Visit(browser, path.as_uri())
+    draw_all(visit.page)
+    assert lines(visit.page, "dots") == 1
+    expect(visit.page.locator("#figure-dots .note")).to_be_hidden()
+    assert visit.troubles == []
+    visit.context.close()
