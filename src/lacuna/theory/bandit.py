@@ -19,6 +19,8 @@ from lacuna.theory.chance import Floats, generator, paths_at_once
 OBSERVED_MEANS, MISSING_AS_STATE, IMPUTED_MEANS, FIXED = range(4)
 """The action rules: the three of the appendix in the order of its equations, and a fixed table."""
 
+RULE_NAMES = ("observed means, acting on a guess", "missing as a state", "imputed means, acting on a guess")
+
 TRUE_SHARES, SEEN_SHARES, GIVEN_REWARD = range(3)
 """What guesses are drawn from: p(s | c), the shares observed so far, or p(s | c, a, r), which sees the reward."""
 

@@ -15,7 +15,16 @@ from typing import Literal
 Case = Mapping[str, float]
 Relation = Literal["=", "<", ">"]
 Outcome = Literal["agrees", "disagrees", "undecided"]
-Verdict = Literal["holds", "holds, made exact", "holds as corrected", "fails", "undecided"]
+Verdict = Literal["holds", "holds, made exact", "holds as corrected", "answered", "fails", "undecided"]
+
+MEANINGS: dict[Verdict, str] = {
+    "holds": "the printed formula agrees with every measurement",
+    "holds, made exact": "the print gives a direction, and it is right; we give the number",
+    "holds as corrected": "the printed formula is refuted; the right one agrees with every measurement",
+    "answered": "the print leaves it open; our answer agrees with every measurement",
+    "fails": "no formula agrees with every measurement",
+    "undecided": "the simulation is too coarse to tell",
+}
 
 STANDARD_ERRORS = 4.0
 """How many standard errors a measurement may lie from its formula: chance does that once in 16,000 comparisons."""
@@ -87,9 +96,9 @@ class Statement:
     assumptions
         What it assumes.
     printed
-        The formula in print.
+        The formula in print; None where the print gives none.
     right
-        The right formula, where the print errs or leaves a number open.
+        The right formula, where the print errs or leaves a number open; one of the two is always there.
     proof
         Paragraphs.
     broken
@@ -103,7 +112,7 @@ class Statement:
     place: str
     claim: str
     assumptions: tuple[str, ...]
-    printed: Formula
+    printed: Formula | None
     right: Formula | None
     proof: tuple[str, ...]
     broken: str
@@ -112,7 +121,10 @@ class Statement:
     @property
     def valid(self) -> Formula:
         """The formula that should hold: the right one where it differs from the print."""
-        return self.right or self.printed
+        formula = self.right or self.printed
+        if formula is None:
+            raise ValueError(f"the statement {self.id!r} has no formula at all")
+        return formula
 
 
 @dataclass(frozen=True)
@@ -186,7 +198,7 @@ def judge(statement: Statement, evidence: Evidence) -> Judgement:
     >>> judge(coin, Evidence((Measurement("10,000 throws", {}, 0.503, 0.005),), ())).verdict
     'holds as corrected'
     """
-    printed = tuple(compare(statement.printed, one) for one in evidence.kept)
+    printed = tuple(compare(statement.printed, one) for one in evidence.kept) if statement.printed else ()
     right = tuple(compare(statement.right, one) for one in evidence.kept) if statement.right else ()
     broken = tuple(compare(statement.valid, one) for one in evidence.broken)
     return Judgement(statement, _verdict(_all(printed), _all(right)), printed, right, broken)
@@ -203,13 +215,13 @@ def _all(comparisons: tuple[Comparison, ...]) -> Outcome | None:
 
 
 def _verdict(printed: Outcome | None, right: Outcome | None) -> Verdict:
-    if printed is None:
+    decisive = right or printed
+    if decisive is None or "undecided" in (printed, right):
         return "undecided"
-    if right is None:
-        verdicts: dict[Outcome, Verdict] = {"agrees": "holds", "disagrees": "fails", "undecided": "undecided"}
-        return verdicts[printed]
-    if right == "disagrees":
+    if decisive == "disagrees":
         return "fails"
-    if right == "undecided" or printed == "undecided":
-        return "undecided"
+    if right is None:
+        return "holds"
+    if printed is None:
+        return "answered"
     return "holds, made exact" if printed == "agrees" else "holds as corrected"

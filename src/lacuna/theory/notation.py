@@ -1,0 +1,195 @@
+r"""Formulas as text, turned into MathML, which browsers draw without any help from the network, or into plain Unicode.
+
+The notation: Unicode letters and signs as they are; ``_{…}`` and ``^{…}`` for sub- and superscripts; ``\frac{…}{…}``;
+``\sqrt{…}``; ``\sum_{…}^{…}``; words in double quotes stay upright; a letter followed by a combining accent carries it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import escape
+
+_TOKEN = re.compile(r'\\[a-z]+|"[^"]*"|[0-9]+(?:[.,][0-9]+)*|[A-Za-zΑ-Ωα-ω?]\u0302|[A-Za-zΑ-Ωα-ω?]\u0303|\s+|.')
+_ACCENTS = {"\u0302": "^", "\u0303": "~"}
+_OPERATORS = set("=<>+−-·×/≤≥≠→≈,|∞()[]∈⟂:!;…←")
+_RAISED = str.maketrans("0123456789+−-()nKtkj", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᴷᵗᵏʲ")
+
+
+@dataclass(frozen=True)
+class _Node:
+    kind: str
+    text: str = ""
+    parts: tuple[_Node, ...] = ()
+
+
+class _Reader:
+    """Reads one formula into a tree."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = [token for token in _TOKEN.findall(text) if not token.isspace()]
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        if not token:
+            raise ValueError(f"the formula {self.text!r} ends too early")
+        self.at += 1
+        return token
+
+    def row(self, end: str) -> _Node:
+        parts: list[_Node] = []
+        while self.peek() != end:
+            parts.append(self.scripted())
+        if end:
+            self.take()
+        return parts[0] if len(parts) == 1 else _Node("row", parts=tuple(parts))
+
+    def group(self) -> _Node:
+        """What follows ``\frac``, ``_`` and the like: something in braces, or one atom."""
+        if self.peek() == "{":
+            self.take()
+            return self.row("}")
+        return self.atom()
+
+    def scripted(self) -> _Node:
+        base, below, above = self.atom(), None, None
+        while self.peek() in ("_", "^"):
+            if self.take() == "_":
+                below = self.group()
+            else:
+                above = self.group()
+        if below and above:
+            return _Node("both", parts=(base, below, above))
+        if below or above:
+            return _Node("below" if below else "above", parts=(base, below or above or base))
+        return base
+
+    def atom(self) -> _Node:
+        token = self.take()
+        if token == "{":
+            return self.row("}")
+        if token == r"\frac":
+            return _Node("frac", parts=(self.group(), self.group()))
+        if token == r"\sqrt":
+            return _Node("sqrt", parts=(self.group(),))
+        if token == r"\sum":
+            return _Node("sum", "Σ")
+        if token.startswith("\\") or token in ("_", "^", "}"):
+            raise ValueError(f"the formula {self.text!r} has {token!r} where it means nothing")
+        if token.startswith('"'):
+            return _Node("words", token[1:-1])
+        if token[0].isdigit():
+            return _Node("number", token)
+        if len(token) == 2 and token[1] in _ACCENTS:
+            return _Node("accent", token)
+        return _Node("operator" if token in _OPERATORS else "letter", token)
+
+
+def _tree(text: str) -> _Node:
+    return _Reader(text).row("")
+
+
+def to_mathml(text: str, *, block: bool = True) -> str:
+    r"""Give a formula as MathML.
+
+    Examples
+    --------
+    >>> to_mathml(r"\frac{1}{n}", block=False)
+    '<math><mfrac><mn>1</mn><mi>n</mi></mfrac></math>'
+    """
+    opening = '<math display="block">' if block else "<math>"
+    return f"{opening}{_markup(_tree(text))}</math>"
+
+
+def _markup(node: _Node) -> str:
+    inside = [_markup(part) for part in node.parts]
+    match node.kind:
+        case "row":
+            return f"<mrow>{''.join(inside)}</mrow>"
+        case "frac" | "sqrt":
+            return f"<m{node.kind}>{''.join(inside)}</m{node.kind}>"
+        case "below" | "above" | "both":
+            return _scripts(node, inside)
+        case "accent":
+            mark = _ACCENTS[node.text[1]]
+            return f'<mover accent="true"><mi>{escape(node.text[0])}</mi><mo>{mark}</mo></mover>'
+        case "words":
+            return f"<mtext>{escape(node.text)}</mtext>"
+        case "number":
+            return f"<mn>{node.text}</mn>"
+        case "letter":
+            # 𝔼 and 𝕍 are upright by nature; a lone letter is set in italics.
+            return f"<mi>{escape(node.text)}</mi>"
+        case _:
+            return f"<mo>{escape(node.text)}</mo>"
+
+
+def _scripts(node: _Node, inside: list[str]) -> str:
+    over = node.parts[0].kind == "sum"
+    name = {"below": "munder" if over else "msub", "above": "mover" if over else "msup"}.get(
+        node.kind, "munderover" if over else "msubsup"
+    )
+    return f"<{name}>{''.join(inside)}</{name}>"
+
+
+def to_text(text: str) -> str:
+    r"""Give a formula as plain Unicode text.
+
+    Examples
+    --------
+    >>> to_text(r"1 + \frac{(1 − p_o)^2}{2p_o − 1}")
+    '1 + (1 − p_o)²/(2p_o − 1)'
+    """
+    spaced = re.sub(r"\s+", " ", _plain(_tree(text))).strip()
+    return re.sub(r"([(\[|]) ?([−+]) ", r"\1\2", spaced).replace("| ", "|").replace("|", " | ")
+
+
+def _plain(node: _Node) -> str:
+    match node.kind:
+        case "row":
+            return "".join(_plain(part) for part in node.parts)
+        case "frac":
+            return "/".join(_in_brackets(part) for part in node.parts)
+        case "sqrt":
+            return f"√{_in_brackets(node.parts[0])}"
+        case "below" | "above" | "both":
+            base, *scripts = (_plain(part) for part in node.parts)
+            if node.kind != "above":
+                below = scripts[0].replace(", ", ",")
+                base += f"_({below})" if " " in below else f"_{below}"
+            return base if node.kind == "below" else base + _raise(scripts[-1])
+        case "operator" if node.text in "=<>+−≤≥≠→≈≠∈⟂←":
+            return f" {node.text} "
+        case "operator" if node.text in ",;":
+            return f"{node.text} "
+        case "words":
+            return f" {node.text} " if node.text[:1].isalpha() and len(node.text) > 3 else node.text
+        case _:
+            return node.text
+
+
+def _in_brackets(node: _Node) -> str:
+    """Brackets where a quotient needs them."""
+    text = _plain(node)
+    simple = node.kind != "row" or not any(sign in text for sign in "+−-·/ ")
+    return text if simple or _one_bracket(text) else f"({text})"
+
+
+def _one_bracket(text: str) -> bool:
+    """Whether the first bracket closes at the very end, or the text is a bracket with an exponent."""
+    depth = 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0:
+            return text[0] in "([" and all(rest in "⁰¹²³⁴⁵⁶⁷⁸⁹" for rest in text[i + 1 :])
+    return False
+
+
+def _raise(text: str) -> str:
+    raised = text.translate(_RAISED)
+    return raised if len(text) == 1 and raised != text else f"^({text})" if len(text) > 1 else f"^{text}"
