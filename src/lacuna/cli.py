@@ -235,5 +235,22 @@ def bench(
     typer.echo(json.dumps(result, indent=1) if as_json else show(result))
 
 
+@app.command()
+def theory(
+    out: Annotated[Path, typer.Option(help="The folder to write the page, its data and its figures to.", show_default=False)],
+    workers: Annotated[int | None, typer.Option(help="Statements at a time.", show_default="one per core")] = None,
+    effort: Annotated[float, typer.Option(help="Size of the simulations; below 1 is faster and coarser.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulations.")] = 0,
+) -> None:
+    """Check the paper's appendix: every statement with its formula, a simulation and a verdict, on one page."""
+    from lacuna.theory.command import run_theory
+    from lacuna.trials import default_workers
+
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers is {workers}; it must be 1 or larger")
+    _tell_if_compiling()
+    run_theory(out, workers=workers or default_workers(), effort=effort, seed=seed)
+
+
 if __name__ == "__main__":
     main()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 _TOKEN = re.compile(r'\\[a-z]+|"[^"]*"|[0-9]+(?:[.,][0-9]+)*|[A-Za-zΑ-Ωα-ω?]\u0302|[A-Za-zΑ-Ωα-ω?]\u0303|\s+|.')
-_ACCENTS = {"\u0302": "^", "\u0303": "~"}
+_ACCENTS = "\u0302\u0303"
 _OPERATORS = set("=<>+−-·×/≤≥≠→≈,|∞()[]∈⟂:!;…←")
 _RAISED = str.maketrans("0123456789+−-()nKtkj", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᴷᵗᵏʲ")
 
@@ -116,8 +116,7 @@ def _markup(node: _Node) -> str:
         case "below" | "above" | "both":
             return _scripts(node, inside)
         case "accent":
-            mark = _ACCENTS[node.text[1]]
-            return f'<mover accent="true"><mi>{escape(node.text[0])}</mi><mo>{mark}</mo></mover>'
+            return f"<mi>{escape(node.text)}</mi>"
         case "words":
             return f"<mtext>{escape(node.text)}</mtext>"
         case "number":
@@ -193,3 +192,22 @@ def _one_bracket(text: str) -> bool:
 def _raise(text: str) -> str:
     raised = text.translate(_RAISED)
     return raised if len(text) == 1 and raised != text else f"^({text})" if len(text) > 1 else f"^{text}"
+
+
+def to_html(text: str) -> str:
+    """Give prose as HTML: indices and exponents lowered and raised, `words in ticks` as code.
+
+    Examples
+    --------
+    >>> to_html("like t^(−p_o), by `lacuna`")
+    'like t<sup>−p<sub>o</sub></sup>, by <code>lacuna</code>'
+    """
+    parts = escape(text, quote=False).split("`")
+    return "".join(f"<code>{part}</code>" if i % 2 else _lowered(part) for i, part in enumerate(parts))
+
+
+def _lowered(text: str) -> str:
+    text = re.sub(r"\^\(((?:[^()]|\([^()]*\))*)\)", r"<sup>\1</sup>", text)
+    text = re.sub(r"(?<=[\w)\u0302\u0303])\^(\w)", r"<sup>\1</sup>", text)
+    text = re.sub(r"_\{([^}]*)\}", r"<sub>\1</sub>", text)
+    return re.sub(r"(?<=[^\W_])([\u0302\u0303]?)_([^\W_]+(?:,[a-z]\b)*|\?(?:,[a-z]\b)?)", r"\1<sub>\2</sub>", text)

@@ -253,7 +253,7 @@ def _change(low: float, high: float, t: int, paths: int, seed: int, guesses: int
 
 
 def _tradeoff(effort: float, seed: int) -> Evidence:
-    paths = {100: int(96_000 * effort), 400: int(32_000 * effort)}
+    paths = {100: int(64_000 * effort), 400: int(24_000 * effort)}
     kept = [_change(0.5, q, t, paths[t], seed) for t in paths for q in (0.9, 0.98, 1.0)]
     return Evidence(tuple(kept), (_change(0.5, 0.9, 400, paths[400], seed, GIVEN_REWARD),))
 

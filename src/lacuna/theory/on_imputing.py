@@ -1,30 +1,26 @@
-"""Statements on learning a transition probability from imputed tuples: by an oracle, by estimates, by itself."""
+"""Statements on learning a transition probability from tuples filled in by an oracle, or by estimates."""
 
 from __future__ import annotations
 
-from functools import cache
 from math import inf
 
 import numpy as np
 
-from lacuna.theory.chance import error_of_mean, ratio_of_means, slope_of_means
+from lacuna.theory.chance import error_of_mean, ratio_of_means
 from lacuna.theory.statement import Case, Evidence, Formula, Measurement, Statement
 from lacuna.theory.transitions import (
     ESTIMATED,
     INFINITE,
     ORACLE,
-    RECURSIVE,
     Tuples,
     averaged_ratio,
     averages,
     estimates,
-    recursive_limits,
-    recursive_moments,
     tuples,
 )
 
-_P = 0.3
-_SETTING = (
+P = 0.3
+SETTING = (
     "the next state c follows (s, a) with probability p; tuples are independent",
     "a tuple's next state is observed with probability p_o, whatever it is (MAR given (s, a))",
     "an incomplete tuple misses its whole next state",
@@ -36,7 +32,7 @@ def name_of(K: float) -> str:
     return "∞" if K == INFINITE else f"{K:.0f}"
 
 
-def _draws(case: Case) -> float:
+def share_of_draw(case: Case) -> float:
     """1/K, which is 0 for infinitely many draws."""
     return 0.0 if case["K"] == INFINITE else 1 / case["K"]
 
@@ -46,7 +42,7 @@ def _mean(what: str, rule: Tuples, case: Case, paths: int, seed: int, tuples_see
     return Measurement(what, case, float(found.mean()), error_of_mean(found))
 
 
-def _ratio(what: str, rule: Tuples, case: Case, paths: int, seed: int, tuples_seen: int) -> Measurement:
+def variance_ratio(what: str, rule: Tuples, case: Case, paths: int, seed: int, tuples_seen: int) -> Measurement:
     """Mean squared error of the imputing estimate over that of the complete-case one, on the same paths."""
     found = estimates(rule, [tuples_seen], paths, seed, "ratio")[:, 0]
     ratio, error = ratio_of_means((found[:, 0] - rule.p) ** 2, (found[:, 1] - rule.p) ** 2)
@@ -56,11 +52,11 @@ def _ratio(what: str, rule: Tuples, case: Case, paths: int, seed: int, tuples_se
 def _oracle(effort: float, seed: int) -> Evidence:
     paths = int(20_000 * effort)
     kept = [
-        _mean(f"mean estimate, p_o = {p_o}, K = {K}", tuples(ORACLE, _P, p_o, K), {"p": _P}, paths, seed)
+        _mean(f"mean estimate, p_o = {p_o}, K = {K}", tuples(ORACLE, P, p_o, K), {"p": P}, paths, seed)
         for p_o in (0.2, 0.5, 0.8) for K in (1, 10)
     ]  # fmt: skip
-    rule = tuples(ORACLE, _P, 0.2, 10, seen_other=0.8)
-    broken = _mean("mean estimate, c observed with probability 0.2, other states with 0.8", rule, {"p": _P}, paths, seed)
+    rule = tuples(ORACLE, P, 0.2, 10, seen_other=0.8)
+    broken = _mean("mean estimate, c observed with probability 0.2, other states with 0.8", rule, {"p": P}, paths, seed)
     return Evidence(tuple(kept), (broken,))
 
 
@@ -70,7 +66,7 @@ ORACLE_CONSISTENT = Statement(
     place="A.1.1",
     claim="Fill incomplete tuples with K draws from the true distribution, each counting 1/K: the share of c among "
     "all tuples converges to p.",
-    assumptions=_SETTING,
+    assumptions=SETTING,
     printed=Formula("p̂^{(1)} → p", lambda case: case["p"]),
     right=None,
     proof=(
@@ -88,13 +84,13 @@ def _without_fraction(effort: float, seed: int) -> Evidence:
     paths = int(20_000 * effort)
     kept = []
     for p_o, K in ((0.5, 2), (0.5, 10), (0.8, 10)):
-        case = {"p": _P, "p_o": p_o, "K": K}
-        alone, both = tuples(ORACLE, _P, p_o, K, weight=1.0, whole=1.0), tuples(ORACLE, _P, p_o, K, weight=1.0)
+        case = {"p": P, "p_o": p_o, "K": K}
+        alone, both = tuples(ORACLE, P, p_o, K, weight=1.0, whole=1.0), tuples(ORACLE, P, p_o, K, weight=1.0)
         at = f"p_o = {p_o}, K = {K}"
         kept.append(_mean(f"mean estimate, 1/K dropped above only, {at}", alone, {**case, "both": 0}, paths, seed))
         kept.append(_mean(f"mean estimate, 1/K dropped above and below, {at}", both, {**case, "both": 1}, paths, seed))
-    rule = tuples(ORACLE, _P, 0.2, 10, seen_other=0.8, weight=1.0)
-    case = {"p": _P, "p_o": 0.62, "K": 10, "both": 1}
+    rule = tuples(ORACLE, P, 0.2, 10, seen_other=0.8, weight=1.0)
+    case = {"p": P, "p_o": 0.62, "K": 10, "both": 1}
     broken = _mean("mean estimate, c observed with probability 0.2, other states with 0.8", rule, case, paths, seed)
     return Evidence(tuple(kept), (broken,))
 
@@ -109,7 +105,7 @@ ORACLE_WITHOUT_FRACTION = Statement(
     place="A.1.1",
     claim="Without the 1/K the estimate converges to something else than p, so that fractional counts are a necessary "
     "normalisation.",
-    assumptions=_SETTING,
+    assumptions=SETTING,
     printed=Formula("p̂ → p p_o + K p (1 − p_o)", _printed_without_fraction),
     right=Formula(
         'p̂ → p p_o + K p (1 − p_o) "above only",    p̂ → p "above and below"',
@@ -133,11 +129,11 @@ def _oracle_efficiency(effort: float, seed: int) -> Evidence:
     kept = []
     for p_o, K in ((0.2, 1), (0.2, 10), (0.5, 1), (0.5, 10), (0.8, 1), (0.8, 10)):
         # 1/n_obs is on average a little more than 1/(n p_o); of order 1/n.
-        rule, case = tuples(ORACLE, _P, p_o, K), {"p_o": p_o, "K": K}
-        kept.append(_ratio(f"variance ratio, p_o = {p_o}, K = {K}", rule, case, paths, seed, 500))
-    rule = tuples(ESTIMATED, _P, 0.5, 10)
+        rule, case = tuples(ORACLE, P, p_o, K), {"p_o": p_o, "K": K}
+        kept.append(variance_ratio(f"variance ratio, p_o = {p_o}, K = {K}", rule, case, paths, seed, 500))
+    rule = tuples(ESTIMATED, P, 0.5, 10)
     case = {"p_o": 0.5, "K": 10}
-    broken = _ratio("variance ratio, draws from the estimate, p_o = 0.5, K = 10", rule, case, paths // 4, seed, 500)
+    broken = variance_ratio("variance ratio, draws from the estimate, p_o = 0.5, K = 10", rule, case, paths // 4, seed, 500)
     return Evidence(tuple(kept), (broken,))
 
 
@@ -146,11 +142,11 @@ ORACLE_EFFICIENT = Statement(
     title="Imputing from the truth: more efficient",
     place="A.1.1",
     claim="With an oracle's draws the estimate has a smaller variance than the one from complete tuples alone.",
-    assumptions=_SETTING,
+    assumptions=SETTING,
     printed=Formula(r"\frac{𝕍(p̂^{(1)})}{𝕍(p̂^{(2)})} < 1", lambda _: 1.0, "<"),
     right=Formula(
         r"\frac{𝕍(p̂^{(1)})}{𝕍(p̂^{(2)})} → p_o (p_o + \frac{1 − p_o}{K})",
-        lambda case: case["p_o"] * (case["p_o"] + (1 - case["p_o"]) * _draws(case)),
+        lambda case: case["p_o"] * (case["p_o"] + (1 - case["p_o"]) * share_of_draw(case)),
     ),
     proof=(
         "A complete tuple adds variance p(1 − p), an incomplete one p(1 − p)/K, so 𝕍(p̂⁽¹⁾) = p(1 − p)(p_o + (1 − p_o)/K)/n. "
@@ -165,7 +161,7 @@ def _estimated(effort: float, seed: int) -> Evidence:
     paths, t = int(30_000 * effort), 2000
     kept = []
     for p_o in (0.2, 0.5, 0.8):
-        found = (averages(_P, p_o, t, paths, seed) - _P) ** 2
+        found = (averages(P, p_o, t, paths, seed) - P) ** 2
         for column, form in ((1, "averages p̂_j"), (2, "p̂_t taken literally")):
             ratio, error = ratio_of_means(found[:, column], found[:, 0])
             case = {"p_o": p_o, "t": t, "K": INFINITE, "literal": column - 1}
@@ -177,17 +173,17 @@ def _estimated(effort: float, seed: int) -> Evidence:
     for p_o, K in ((0.5, INFINITE), (0.5, 10), (0.5, 1), (0.8, 1)):
         case = {"p_o": p_o, "t": inf, "K": K, "literal": 0}
         what = f"variance ratio with tuples missing at random, p_o = {p_o}, K = {name_of(K)}"
-        kept.append(_ratio(what, tuples(ESTIMATED, _P, p_o, K), case, paths // 3, seed, 4000))
+        kept.append(variance_ratio(what, tuples(ESTIMATED, P, p_o, K), case, paths // 3, seed, 4000))
     return Evidence(tuple(kept), (_gaps_come_early(paths, seed),))
 
 
 def _gaps_come_early(paths: int, seed: int) -> Measurement:
     """The same share of gaps, all of them when only 20 tuples are complete."""
     early, late = 20, 980
-    hits = np.random.default_rng(seed).binomial([early, late], _P, size=(paths, 2))
+    hits = np.random.default_rng(seed).binomial([early, late], P, size=(paths, 2))
     complete = hits.sum(axis=1) / (early + late)
     filled = 0.5 * complete + 0.5 * hits[:, 0] / early
-    ratio, error = ratio_of_means((filled - _P) ** 2, (complete - _P) ** 2)
+    ratio, error = ratio_of_means((filled - P) ** 2, (complete - P) ** 2)
     case = {"p_o": 0.5, "t": inf, "K": INFINITE, "literal": 0}
     return Measurement("variance ratio, all gaps after 20 of 1000 complete tuples, p_o = 0.5", case, ratio, error)
 
@@ -199,7 +195,7 @@ def estimated_ratio(case: Case) -> float:
         return 1.0 if t == inf else float((1 - (1 - p_o) / t) ** 2)
     if t != inf:
         return averaged_ratio(p_o, int(t))
-    return float(1 + (1 - p_o) ** 2 + p_o * (1 - p_o) * _draws(case))
+    return float(1 + (1 - p_o) ** 2 + p_o * (1 - p_o) * share_of_draw(case))
 
 
 ESTIMATE_BASED = Statement(
@@ -208,7 +204,7 @@ ESTIMATE_BASED = Statement(
     place="A.1.2, theorem A.1",
     claim="Fill gaps with draws from the estimate that complete tuples give at that moment, and count them: consistent, "
     "but the variance relative to complete tuples alone is said to grow without bound.",
-    assumptions=(*_SETTING, "p_o is known, or estimated: asymptotically this changes nothing"),
+    assumptions=(*SETTING, "p_o is known, or estimated: asymptotically this changes nothing"),
     printed=Formula(r"\frac{𝕍(p̃_t)}{𝕍(p̂_t)} → ∞", lambda _: inf),
     right=Formula(
         r"\frac{𝕍(p̃_t)}{𝕍(p̂_t)} → 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}", estimated_ratio
@@ -229,166 +225,4 @@ ESTIMATE_BASED = Statement(
 )
 
 
-def _recursive(effort: float, seed: int) -> Evidence:
-    paths, t = int(16_000 * effort), 4096
-    kept = []
-    for K in (INFINITE, 10, 1):
-        case = {"p_o": 0.75, "K": K}
-        what = f"variance ratio, simulated, p_o = 0.75, K = {name_of(K)}"
-        found = _ratio(what, tuples(RECURSIVE, _P, 0.75, K), case, paths, seed, t)
-        # What the exact recursion says is still missing after t tuples may be missing here as well.
-        remainder = float(abs(recursive_moments(0.75, K, [t])[0] * t * 0.75 - recursive_ratio(case)))
-        kept.append(Measurement(what, case, found.value, float(np.hypot(found.error, remainder / 4))))
-    for p_o in (0.6, 0.75, 0.9):
-        for K in (INFINITE, 10, 1):
-            _, limit, rest = recursive_limits(p_o, K)
-            what = f"variance ratio, exact recursion, p_o = {p_o}, K = {name_of(K)}"
-            kept.append(Measurement(what, {"p_o": p_o, "K": K}, limit * p_o, rest))
-    case = {"p_o": 0.75, "K": 10}
-    rule = tuples(RECURSIVE, _P, 0.75, 10, weight=1.0)
-    broken = _ratio("variance ratio without the 1/K, p_o = 0.75, K = 10", rule, case, paths // 4, seed, t)
-    return Evidence(tuple(kept), (broken,))
-
-
-def recursive_ratio(case: Case) -> float:
-    """Limit of the variance of the recursive estimate relative to complete tuples; infinite up to one half."""
-    p_o = case["p_o"]
-    return float(p_o * (p_o + (1 - p_o) * _draws(case)) / (2 * p_o - 1)) if p_o > 0.5 else inf
-
-
-RECURSIVE_VARIANCE = Statement(
-    id="recursive-variance",
-    title="Imputing from its own imputations: the variance",
-    place="A.1.3",
-    claim="If imputations are drawn from an estimate that counts earlier imputations (the synthetic model), the variance "
-    "“should be even higher” than with the estimate from complete tuples.",
-    assumptions=(*_SETTING, "p_o > ½", "the first tuple is complete"),
-    printed=Formula(
-        r"\frac{𝕍(p̂^{(4)})}{𝕍(p̂^{(2)})} > 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}",
-        lambda case: estimated_ratio({**case, "t": inf, "literal": 0}), ">",
-    ),
-    right=Formula(
-        r"\frac{𝕍(p̂^{(4)})}{𝕍(p̂^{(2)})} → \frac{p_o (p_o + (1 − p_o)/K)}{2p_o − 1} = "
-        r"1 + \frac{(1 − p_o)^2 + p_o (1 − p_o)/K}{2p_o − 1}",
-        recursive_ratio,
-    ),
-    proof=(
-        "Write e_n for the error after n tuples and Y for what the next one adds: an indicator with mean p, or a mean of K draws "
-        "with mean p + e_n. Then e_{n+1} = e_n + (Y − p − e_n)/(n + 1) and 𝔼[Y − p − e_n | past] = −p_o·e_n: stochastic "
-        "approximation with gain p_o.",
-        "With v_n = 𝔼[e_n²], σ² = p(1 − p) and 𝔼[e_n] = 0, exactly: v_{n+1} = v_n·(1 − 2p_o/(n + 1) + (p_o − (1 − p_o)/K)/(n + 1)²) + "
-        "σ²(p_o + (1 − p_o)/K)/(n + 1)².",
-        "Put v_n = D/n: the terms of order 1/n² give D(2p_o − 1) = σ²(p_o + (1 − p_o)/K). The homogeneous part decays like n^(−2p_o), "
-        "faster than 1/n if p_o > ½. Divide by the σ²/(n p_o) of complete tuples. Compared with drawing from complete tuples, the "
-        "excess over 1 is divided by 2p_o − 1.",
-    ),
-    broken="The 1/K: every draw counts as a tuple. The gain falls from p_o to p_o/(p_o + K(1 − p_o)), here from 0.75 to 0.23, and the "
-    "ratio no longer has a limit.",
-    simulate=_recursive,
-)
-
-
-def _moments(effort: float, seed: int) -> Evidence:
-    paths, marks = int(48_000 * effort), [8, 64, 512]
-    kept = []
-    for p_o in (0.25, 0.5, 0.75):
-        for K in (INFINITE, 10, 1):
-            squares = (estimates(tuples(RECURSIVE, _P, p_o, K), marks, paths, seed, "moments")[:, :, 0] - _P) ** 2
-            for i, t in enumerate(marks):
-                found = squares[:, i] / (_P * (1 - _P))
-                what = f"𝔼[e²]/σ² after {t} tuples, p_o = {p_o}, K = {name_of(K)}"
-                kept.append(Measurement(what, {"p_o": p_o, "K": K, "t": t}, float(found.mean()), error_of_mean(found)))
-    rule = tuples(RECURSIVE, _P, 0.3, 10, seen_other=0.7)
-    found = (estimates(rule, [256], paths, seed, "moments")[:, 0, 0] - _P) ** 2 / (_P * (1 - _P))
-    what = "𝔼[e²]/σ² after 256 tuples, c observed with probability 0.3, other states with 0.7"
-    case = {"p_o": 0.58, "K": 10, "t": 256}
-    return Evidence(tuple(kept), (Measurement(what, case, float(found.mean()), error_of_mean(found)),))
-
-
-RECURSIVE_MOMENTS = Statement(
-    id="recursive-moments",
-    title="Imputing from its own imputations: the error, exactly",
-    place="A.1.3, left open",
-    claim="The mean squared error of the recursive estimate, of which the print says that it has complicated dependencies, "
-    "obeys a recursion in one number.",
-    assumptions=(*_SETTING, "the first tuple is complete"),
-    printed=None,
-    right=Formula(
-        r"v_{n+1} = v_n (1 − \frac{2p_o}{n+1} + \frac{p_o − (1 − p_o)/K}{(n+1)^2}) + "
-        r"σ^2 \frac{p_o + (1 − p_o)/K}{(n+1)^2}, v_1 = σ^2",
-        lambda case: float(recursive_moments(case["p_o"], int(case["K"]), [int(case["t"])])[0]),
-    ),
-    proof=(
-        "Write e_n for the error after n tuples. A complete tuple gives e_{n+1} = e_n·n/(n + 1) + (X − p)/(n + 1), an incomplete one "
-        "e_{n+1} = e_n + ξ/(n + 1), where ξ, the noise of K draws, has mean 0 and variance (p + e_n)(1 − p − e_n)/K given the past.",
-        "Square, take means, and use 𝔼[(p + e_n)(1 − p − e_n)] = σ² − v_n, since 𝔼[e_n] = 0 from a complete first tuple on.",
-    ),
-    broken="MAR: c itself is observed less often than other states, so the error has a part that stays.",
-    simulate=_moments,
-)
-
-
-@cache
-def _slopes(K: int, paths: int, seed: int) -> tuple[tuple[float, float, float], ...]:
-    """(p_o, exponent, standard error), simulated between 2⁹ and 2¹⁵ tuples."""
-    found = []
-    for p_o in (0.1, 0.25):
-        errors = (estimates(tuples(RECURSIVE, _P, p_o, K), [1 << 9, 1 << 15], paths, seed, "slope")[:, :, 0] - _P) ** 2
-        found.append((p_o, *slope_of_means(errors[:, 0], errors[:, 1], 64)))
-    return tuple(found)
-
-
-def _rate(effort: float, seed: int) -> Evidence:
-    paths = int(3000 * effort)
-    kept = []
-    for K in (INFINITE, 10, 1):
-        scaled = recursive_moments(0.5, K, [1 << 20, 1 << 24]) * [1 << 20, 1 << 24]
-        what = f"growth of t·𝔼[e²]/σ² per unit of ln t, exact recursion, p_o = 0.5, K = {name_of(K)}"
-        kept.append(Measurement(what, {"p_o": 0.5, "K": K, "half": 1}, float(np.diff(scaled)[0] / np.log(16)), 1e-5))
-        for p_o, slope, error in _slopes(K, paths, seed):
-            drift = _drift(p_o, K)
-            what = f"exponent, simulated from 512 to 32,768 tuples, p_o = {p_o}, K = {name_of(K)}"
-            kept.append(Measurement(what, {"p_o": p_o}, slope, float(np.hypot(error, drift / 4))))
-    for p_o in (0.1, 0.25, 0.4, 0.45, 0.5):
-        for K in (INFINITE, 1):
-            what = f"exponent, exact recursion up to 2²⁴ tuples, p_o = {p_o}, K = {name_of(K)}"
-            kept.append(Measurement(what, {"p_o": p_o}, recursive_limits(p_o, K)[0], 1e-5))
-    rule = tuples(RECURSIVE, _P, 0.4, 10, weight=1.0)
-    errors = (estimates(rule, [1 << 9, 1 << 13], paths, seed, "slope")[:, :, 0] - _P) ** 2
-    slope, error = slope_of_means(errors[:, 0], errors[:, 1], 16)
-    return Evidence(tuple(kept), (Measurement("exponent without the 1/K, p_o = 0.4, K = 10", {"p_o": 0.4}, slope, error),))
-
-
-def _drift(p_o: float, K: int) -> float:
-    """How far the exact slope between the same two times still is from its limit."""
-    early, late = recursive_moments(p_o, K, [1 << 9, 1 << 15])
-    return float(abs(np.log(early / late) / np.log(64) - 2 * p_o))
-
-
-RECURSIVE_RATE = Statement(
-    id="recursive-rate",
-    title="Imputing from its own imputations: the rate",
-    place="A.1.3, left open",
-    claim="How fast the synthetic model learns when half the tuples or more are incomplete; the print gives no rate.",
-    assumptions=(*_SETTING, "p_o ≤ ½", "the first tuple is complete"),
-    printed=None,
-    right=Formula(
-        '𝔼[e_t^2] ∝ t^{−2p_o} "if" p_o < 1/2,  𝔼[e_t^2] ≈ σ^2 (1 + \\frac{1}{K}) \\frac{"ln" t}{2t} "if" p_o = 1/2',
-        lambda case: 0.5 * (1 + _draws(case)) if "half" in case else 2 * case["p_o"],
-    ),
-    proof=(
-        "In the recursion for v_n the homogeneous part decays like ∏(1 − 2p_o/j) ~ n^(−2p_o). For p_o < ½ this is slower than the "
-        "1/n of the forced part and decides. At p_o = ½ both have the same order and v_n ~ σ²(p_o + (1 − p_o)/K)·ln n / n.",
-        "So with half the tuples or more incomplete, teaching the model its own imputations slows it without bound: the root mean "
-        "squared error falls like t^(−min(p_o, ½)) and the variance relative to complete tuples diverges. It remains consistent.",
-        "Without the 1/K the same argument gives the gain q = p_o/(p_o + K(1 − p_o)) in place of p_o, and t^(−2q). This, not normalisation, "
-        "is the case for fractional counts.",
-    ),
-    broken="The 1/K: every draw counts as a tuple, and the exponent falls from 2p_o to 2p_o/(p_o + K(1 − p_o)).",
-    simulate=_rate,
-)
-
-STATEMENTS = (
-    ORACLE_CONSISTENT, ORACLE_WITHOUT_FRACTION, ORACLE_EFFICIENT, ESTIMATE_BASED, RECURSIVE_MOMENTS,
-    RECURSIVE_VARIANCE, RECURSIVE_RATE,
-)  # fmt: skip
+STATEMENTS = (ORACLE_CONSISTENT, ORACLE_WITHOUT_FRACTION, ORACLE_EFFICIENT, ESTIMATE_BASED)

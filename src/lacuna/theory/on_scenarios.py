@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from threading import Lock
 
 from lacuna.theory.bandit import MISSING_AS_STATE
 from lacuna.theory.scenarios import SCENARIOS, Regret, regret
@@ -10,16 +11,24 @@ from lacuna.theory.statement import Evidence, Formula, Measurement, Relation, St
 
 _SETTING = (
     "three contexts, three states (two in scenario 4), three actions; the right action depends on context and state; rewards with variance 1",
-    "1000 steps, ε = 0.05, K = 5 guesses from the shares seen so far; what was never tried is tried first",
+    "500 steps, ε = 0.05, K = 5 guesses from the shares seen so far; what was never tried is tried first",
     "regret of the greedy choices against the best choice given what is seen",
 )
-_PATHS = 480
+_PATHS = 1600
 
 
-@lru_cache(maxsize=32)
+_LOCKS = {scenario: Lock() for scenario in SCENARIOS}
+
+
 def regret_in(scenario: str, effort: float, seed: int) -> Regret:
     """Regret in a scenario, simulated once for all statements and charts that use it."""
-    return regret(scenario, int(_PATHS * effort), seed)
+    with _LOCKS[scenario]:  # two threads that ask at once would otherwise both simulate
+        return _regret_in(scenario, int(_PATHS * effort), seed)
+
+
+@lru_cache(maxsize=2 * len(SCENARIOS))
+def _regret_in(scenario: str, paths: int, seed: int) -> Regret:
+    return regret(scenario, paths, seed)
 
 
 def _advantages(scenario: str, shares: tuple[float, ...], effort: float, seed: int) -> list[Measurement]:

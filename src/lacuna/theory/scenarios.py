@@ -20,7 +20,7 @@ from lacuna.theory.chance import Floats, error_of_mean
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 RULES = (OBSERVED_MEANS, MISSING_AS_STATE, IMPUTED_MEANS)
-STEPS, EPSILON, K = 1000, 0.05, 5
+STEPS, EPSILON, K = 500, 0.05, 5
 
 _C = _S = _A = 3
 
@@ -88,6 +88,7 @@ class Regret:
     `unknown`, by share, is what even the best choice loses on top by not knowing a hidden state.
     """
 
+    shares: tuple[float, ...]
     mean: Floats
     error: Floats
     seen: Floats
@@ -101,13 +102,13 @@ class Regret:
         With `knowing`, regret is against a choice that knows every hidden state.
         """
         total = self.mean[:, kind] + (self.unknown if knowing else 0)
-        middle = SHARES.index(0.5)
-        end = max((SHARES.index(0.02), SHARES.index(0.98)), key=lambda i: float(total[i]))
+        middle = self.shares.index(0.5)
+        end = max((self.shares.index(0.02), self.shares.index(0.98)), key=lambda i: float(total[i]))
         return float(total[middle] - total[end]), float(np.hypot(self.error[middle, kind], self.error[end, kind]))
 
     def advantage(self, share: float) -> tuple[float, float]:
         """How much less imputed means lose than missing as a state, with its standard error."""
-        i = SHARES.index(share)
+        i = self.shares.index(share)
         gap = self.mean[i, MISSING_AS_STATE] - self.mean[i, IMPUTED_MEANS]
         return float(gap), float(np.hypot(self.error[i, MISSING_AS_STATE], self.error[i, IMPUTED_MEANS]))
 
@@ -127,12 +128,12 @@ def price_of_not_knowing(world: World) -> float:
     return float(known - blind)
 
 
-def regret(scenario: str, paths: int, seed: int, steps: int = STEPS) -> Regret:
-    """Regret of the three rules in a scenario at every share of `SHARES`."""
-    shape = (len(SHARES), len(RULES))
+def regret(scenario: str, paths: int, seed: int, shares: tuple[float, ...] = SHARES, steps: int = STEPS) -> Regret:
+    """Regret of the three rules in a scenario by the share of states hidden."""
+    shape = (len(shares), len(RULES))
     mean, error, seen, lost, late = (np.empty(shape) for _ in range(5))
-    unknown = np.array([steps * price_of_not_knowing(SCENARIOS[scenario][1](share)) for share in SHARES])
-    for i, share in enumerate(SHARES):
+    unknown = np.array([steps * price_of_not_knowing(SCENARIOS[scenario][1](share)) for share in shares])
+    for i, share in enumerate(shares):
         world = SCENARIOS[scenario][1](share)
         for kind in RULES:
             rule = make_rule(kind, world, epsilon=EPSILON, K=K)
@@ -140,4 +141,4 @@ def regret(scenario: str, paths: int, seed: int, steps: int = STEPS) -> Regret:
             mean[i, kind], error[i, kind] = outcome.regret.mean(), error_of_mean(outcome.regret)
             seen[i, kind], lost[i, kind] = outcome.losses.sum(axis=1).mean(axis=0)
             late[i, kind] = outcome.losses[:, 1].sum(axis=1).mean()
-    return Regret(mean, error, seen, lost, late, unknown)
+    return Regret(shares, mean, error, seen, lost, late, unknown)

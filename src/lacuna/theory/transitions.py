@@ -67,7 +67,7 @@ def binomial(u: float, K: int, p: float) -> int:
 def follow_tuples(numbers: Floats, rule: Tuples, marks: NDArray[np.int64], out: Floats) -> None:
     """Follow one path per row of `numbers`, noting at each mark the imputing and the complete-case estimates.
 
-    The first tuple is complete, so that there always is an estimate to impute with. Two numbers are used per tuple:
+    The first tuple is complete, so that there always is an estimate to impute with; an oracle needs none. Two numbers are used per tuple:
     one says whether it is the state in question and whether it is observed, one fills it in.
     """
     hit_seen = rule.p * rule.seen
@@ -77,7 +77,7 @@ def follow_tuples(numbers: Floats, rule: Tuples, marks: NDArray[np.int64], out: 
         mark = 0
         for t in range(marks[-1]):
             u, v = numbers[path, 2 * t], numbers[path, 2 * t + 1]
-            if t == 0:
+            if t == 0 and rule.kind != ORACLE:
                 u = hit_seen * 0.5 if u < rule.p else rule.p
             if u < hit_seen or rule.p <= u < other_seen:
                 hit = 1.0 if u < hit_seen else 0.0
