@@ -1,7 +1,7 @@
 """A contextual bandit with a context C that is always seen and a state S that may be hidden, compiled.
 
-It serves two ends: the mean estimators of the appendix at a fixed context (actions then follow a fixed table, so nothing
-is adaptive), and the regret of the three action rules in the four scenarios.
+It serves two ends: the mean estimators of the appendix at a fixed context (actions then follow a fixed table, so
+nothing is adaptive), and the regret of the three action rules in the four scenarios.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class World(NamedTuple):
 class Rule(NamedTuple):
     """How to act and what to guess with.
 
-    `table` holds cumulative action shares by (context, state or hidden); with `on_guess`, a hidden state acts as its guess.
+    `table` holds cumulative action shares by (context, state or hidden); with `on_guess`, a hidden state acts
+    as its guess.
     """
 
     kind: int
@@ -140,7 +141,9 @@ def best_action(u: float, path: int, c: int, s: int, hidden: bool, kind: int, A:
 
 
 @kernel
-def credit(path: int, c: int, s: int, a: int, r: float, hidden: bool, K: int, guesses: NDArray[np.int64], tables: Tables) -> None:  # fmt: skip
+def credit(
+    path: int, c: int, s: int, a: int, r: float, hidden: bool, K: int, guesses: NDArray[np.int64], tables: Tables
+) -> None:  # fmt: skip
     """Add a reward to the means: to those of its state, or to those of the guesses and to those of `?`."""
     if not hidden:
         tables.seen_sum[path, c, s, a] += r
@@ -215,7 +218,7 @@ def make_world(contexts: object, states: object, hidden: object, means: object, 
     [[0.0, 1.0], [0.5, 0.0], [0.0, 0.55]]
     """
     mu = np.asarray(means, dtype=float)
-    C, S, A = mu.shape
+    C, S = mu.shape[:2]
     p_s = np.broadcast_to(np.asarray(states, dtype=float), (C, S))
     rate = np.broadcast_to(np.asarray(hidden, dtype=float), (C, S)).copy()
     weights = p_s * rate

@@ -27,7 +27,9 @@ def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Jud
         tell("charts and page")
         curves = all_curves(judgements, effort, seed)
         data = as_data(judgements, curves, effort=effort, seed=seed)
-        (out / "theory.json").write_text(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+        (out / "theory.json").write_text(
+            json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"
+        )
         page = write_page(judgements, curves, out)
     _show(judgements)
     typer.echo(f"{len(judgements)} statements in {time.monotonic() - started:.0f} seconds; open {page}")

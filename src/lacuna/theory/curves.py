@@ -22,7 +22,9 @@ from lacuna.theory.scenarios import SHARES as HIDDEN_SHARES
 from lacuna.theory.statement import Judgement, Measurement
 from lacuna.theory.transitions import INFINITE, recursive_moments
 
-Role = Literal["first", "second", "third", "fourth", "fifth", "printed", "right", "observed", "missing", "imputed", "plain"]
+Role = Literal[
+    "first", "second", "third", "fourth", "fifth", "printed", "right", "observed", "missing", "imputed", "plain"
+]
 Row = dict[str, str | float]
 
 
@@ -65,15 +67,18 @@ class Curves:
 
 
 def _line(panel: str, series: str, xs: Iterable[float], ys: Iterable[float]) -> list[Row]:
-    return [{"panel": panel, "series": series, "kind": "line", "x": float(x), "y": float(y)} for x, y in zip(xs, ys, strict=True)]
+    return [
+        {"panel": panel, "series": series, "kind": "line", "x": float(x), "y": float(y)}
+        for x, y in zip(xs, ys, strict=True)
+    ]
 
 
 def _dot(panel: str, series: str, x: float | str, y: float, error: float, kind: str = "dot") -> Row:
     return {"panel": panel, "series": series, "kind": kind, "x": x, "y": y, "low": y - 2 * error, "high": y + 2 * error}
 
 
-def _found(judgements: dict[str, Judgement], id: str, *, broken: bool = False) -> list[Measurement]:
-    judgement = judgements[id]
+def _found(judgements: dict[str, Judgement], name: str, *, broken: bool = False) -> list[Measurement]:
+    judgement = judgements[name]
     comparisons = judgement.broken if broken else judgement.right or judgement.printed
     return [comparison.measurement for comparison in comparisons]
 
@@ -86,7 +91,8 @@ def updates(judgements: dict[str, Judgement]) -> Curves:
         rows += _line(panel, "as printed", pathways, (printed_rate(1.0, k) - less for k in pathways))
         rows += _line(panel, "binomial coefficients", pathways, (effective_rate(1.0, k) - less for k in pathways))
         rows += [
-            _dot(panel, "the kernels", one.case["K"], one.value + 1 - less, 0.0) for one in _found(judgements, "fractional-add-on")
+            _dot(panel, "the kernels", one.case["K"], one.value + 1 - less, 0.0)
+            for one in _found(judgements, "fractional-add-on")
         ]
     gammas = np.linspace(0, 1, 41)
     cases = [{"alpha": 1.0, "K": 10, "gamma": gamma, "greedy": 1} for gamma in gammas]
@@ -99,8 +105,9 @@ def updates(judgements: dict[str, Judgement]) -> Curves:
     ]
     return Curves(
         "updates", "K updates at rate α/K, at α = 1",
-        "Left: the rate of the one update that K updates make. Middle: the “add-on” of the paper's figure, with its coefficients and with the right ones. "
-        "Right: K = 10, for a step that returns to its own state with the best action. Dots are measured on the kernels that agents learn with.",
+        "Left: the rate of the one update that K updates make. Middle: the “add-on” of the paper's figure, with its "
+        "coefficients and with the right ones. Right: K = 10, for a step that returns to its own state with the best "
+        "action. Dots are measured on the kernels that agents learn with.",
         (
             Panel("rate", "Effective rate", "K", "rate"), Panel("add-on", "The add-on", "K", "add-on"),
             Panel("stay", "A step with s' = s, K = 10", "γ", "rate", zero=False),
@@ -122,7 +129,9 @@ def variances(judgements: dict[str, Judgement]) -> Curves:
     shares, above = np.linspace(0.02, 1, 50), np.linspace(0.52, 1, 49)
     for k, _ in _OF_K:
         name = f"K = {name_of(k)}"
-        rows += _line("estimated", name, shares, (estimated_ratio({"p_o": p, "K": k, "t": np.inf, "literal": 0}) for p in shares))
+        rows += _line(
+            "estimated", name, shares, (estimated_ratio({"p_o": p, "K": k, "t": np.inf, "literal": 0}) for p in shares)
+        )
         rows += _line("recursive", name, above, (recursive_ratio({"p_o": p, "K": k}) for p in above))
     for one in _found(judgements, "estimate-based"):
         if not one.case["literal"] and "exact" not in one.what:
@@ -131,17 +140,27 @@ def variances(judgements: dict[str, Judgement]) -> Curves:
         rows.append(_dot("recursive", f"K = {name_of(one.case['K'])}", one.case["p_o"], one.value, one.error))
     return Curves(
         "variances", "The price of counting imputations",
-        "Variance of the estimated transition probability relative to complete tuples alone, against the share p_o of complete tuples. The print says that the left ratio diverges; it never exceeds 2 + 1/4K. "
-        "The right one does diverge, at p_o = ½. Lines are the formulas, dots the simulations (right: and the exact recursion).",
+        "Variance of the estimated transition probability relative to complete tuples alone, against the share p_o of "
+        "complete tuples. The print says that the left ratio diverges; it never exceeds 2 + 1/4K. The right one does "
+        "diverge, at p_o = ½. Lines are the formulas, dots the simulations (right: and the exact recursion).",
         (
             Panel("estimated", "Drawn from complete tuples", "p_o", "variance ratio", level=1.0, zero=False),
-            Panel("recursive", "Drawn from its own imputations", "p_o", "variance ratio", y_log=True, level=1.0, ticks=(1, 1.5, 2, 3, 5, 10)),
+            Panel(
+                "recursive", "Drawn from its own imputations", "p_o", "variance ratio", y_log=True, level=1.0,
+                ticks=(1, 1.5, 2, 3, 5, 10),
+            ),
         ),
         tuple(Series(f"K = {name_of(k)}", role) for k, role in _OF_K), tuple(rows),
     )  # fmt: skip
 
 
-_OF_SHARE: tuple[tuple[float, Role], ...] = ((0.1, "first"), (0.25, "second"), (0.5, "third"), (0.75, "fourth"), (1.0, "plain"))
+_OF_SHARE: tuple[tuple[float, Role], ...] = (
+    (0.1, "first"),
+    (0.25, "second"),
+    (0.5, "third"),
+    (0.75, "fourth"),
+    (1.0, "plain"),
+)
 
 
 def decay(judgements: dict[str, Judgement]) -> Curves:
@@ -154,32 +173,46 @@ def decay(judgements: dict[str, Judgement]) -> Curves:
     for one in _found(judgements, "recursive-moments"):
         if one.case["K"] != INFINITE:
             y = float(np.sqrt(one.value))
-            rows.append(_dot(f"K = {one.case['K']:.0f}", f"p_o = {one.case['p_o']:g}", one.case["t"], y, one.error / (2 * y)))
+            rows.append(
+                _dot(f"K = {one.case['K']:.0f}", f"p_o = {one.case['p_o']:g}", one.case["t"], y, one.error / (2 * y))
+            )
     return Curves(
         "decay", "The synthetic model slows down without bound",
-        "Root mean squared error of an estimate that learns from its own imputations, in units of √(p(1 − p)), by the share p_o of complete tuples. For p_o > ½ it falls like t^(−1/2), below like t^(−p_o). "
-        "Lines are the exact recursion, dots the simulation.",
-        tuple(Panel(f"K = {k}", f"K = {k}", "tuples", "error", x_log=True, y_log=True, ticks=(1, 0.1, 0.01, 0.001)) for k, _ in _OF_K[1:]),
+        "Root mean squared error of an estimate that learns from its own imputations, in units of √(p(1 − p)), by the "
+        "share p_o of complete tuples. For p_o > ½ it falls like t^(−1/2), below like t^(−p_o). Lines are the exact "
+        "recursion, dots the simulation.",
+        tuple(
+            Panel(f"K = {k}", f"K = {k}", "tuples", "error", x_log=True, y_log=True, ticks=(1, 0.1, 0.01, 0.001))
+            for k, _ in _OF_K[1:]
+        ),
         tuple(Series(f"p_o = {p_o:g}", role) for p_o, role in _OF_SHARE), tuple(rows),
     )  # fmt: skip
+
+
+_LEARNERS = ("ε-greedy", "greedy", "actions that do not learn")
+
+
+def _learner_and_cell(what: str) -> tuple[str, str]:
+    """Who acted, and in which state and action, from the words of a measurement."""
+    words = what.removeprefix("mean estimate, ").split(", ")
+    who = next((name for name in _LEARNERS[:2] if name in words), _LEARNERS[2])
+    state = next((word.removeprefix("state ") for word in words if word.startswith("state ")), "?")
+    return who, f"{state}, {words[-1]}"
 
 
 def adaptive_bias(judgements: dict[str, Judgement]) -> Curves:
     """Bias of sample means under learners."""
     rows: list[Row] = []
-    for id in ("observed-mean", "missing-mean"):
+    for name in ("observed-mean", "missing-mean"):
         for broken in (False, True):
-            for one in _found(judgements, id, broken=broken):
-                words = one.what.removeprefix("mean estimate, ").split(", ")
-                if "hidden" in one.what:
-                    continue
-                who = "ε-greedy" if "ε-greedy" in words else "greedy" if "greedy" in words else "actions that do not learn"
-                where = words[-2].removeprefix("state ") if id == "observed-mean" else "?"
-                rows.append(_dot("bias", who, f"{where}, action {words[-1].removeprefix('action ')}", one.value - one.case["mu"], one.error))
+            for one in _found(judgements, name, broken=broken):
+                if "hidden" not in one.what:
+                    who, where = _learner_and_cell(one.what)
+                    rows.append(_dot("bias", who, where, one.value - one.case["mu"], one.error))
     return Curves(
         "adaptive-bias", "Learners bias the means they learn from",
-        "Bias of the mean reward after 40 steps, by state (? is a hidden one) and action. With actions that do not depend on rewards there is none, as the theorem says; greedy and ε-greedy learners "
-        "make every mean too small.",
+        "Bias of the mean reward after 40 steps, by state (? is a hidden one) and action. With actions that do not "
+        "depend on rewards there is none, as the theorem says; greedy and ε-greedy learners make every mean too small.",
         (Panel("bias", "Bias of the mean reward", "state and action", "bias", names=True, level=0.0),),
         (Series("actions that do not learn", "right"), Series("ε-greedy", "second"), Series("greedy", "third")),
         tuple(rows), columns=1,
@@ -199,8 +232,9 @@ def plateau(_: dict[str, Judgement]) -> Curves:
         rows += _line("plateau", "imputed: one bucket", shares, [1.0] * len(shares)) if t == 20 else []
     return Curves(
         "plateau", "Two buckets instead of one",
-        "A context that determines the state, exactly: the variance of the mean that a decision uses, averaged over decisions, relative to the imputed mean, which pools all rewards. Missing as a state pays twice "
-        "over a wide plateau; the sides become steeper as runs become longer.",
+        "A context that determines the state, exactly: the variance of the mean that a decision uses, averaged over "
+        "decisions, relative to the imputed mean, which pools all rewards. Missing as a state pays twice over a wide "
+        "plateau; the sides become steeper as runs become longer.",
         (Panel("plateau", "Variance relative to pooling", "share hidden p_m", "ratio", zero=False),),
         (
             Series("20 steps", "second"), Series("100 steps", "third"), Series("1000 steps", "missing"),
@@ -227,7 +261,8 @@ def rules(judgements: dict[str, Judgement]) -> Curves:
         rows.append(_dot("loss", RULE_NAMES[int(one.case["rule"])], one.case["p_m"], one.value, one.error))
     return Curves(
         "rules", "What the three rules lose in the end",
-        "Left: the imputed means of state y in the limit; from a share hidden of 0.476 on they rank the wrong action first, although y is seen. Right: loss per step against the best choice given what is seen.",
+        "Left: the imputed means of state y in the limit; from a share hidden of 0.476 on they rank the wrong action "
+        "first, although y is seen. Right: loss per step against the best choice given what is seen.",
         (
             Panel("means", "Imputed means in state y", "share hidden p_m", "mean reward", mark=0.5 / 1.05),
             Panel("loss", "Loss per step", "share hidden p_m", "loss"),
@@ -255,11 +290,15 @@ def trade_off(paths: int, seed: int) -> Curves:
     rows += _line("crossing", "1 − q*", times, (1 - crossing(t) for t in times))
     return Curves(
         "trade-off", "Imputing pays early, or with a very predictive context",
-        "Left: mean squared error of the imputed mean less that of the observed one, against the probability q of the likelier of two states; below 0, imputing is better. Right: how far from certain the "
-        "context may be for imputing to be better; it falls like 1/t. Half of the states are hidden.",
+        "Left: mean squared error of the imputed mean less that of the observed one, against the probability q of the "
+        "likelier of two states; below 0, imputing is better. Right: how far from certain the context may be for "
+        "imputing to be better; it falls like 1/t. Half of the states are hidden.",
         (
             Panel("gap", "Error, imputed less observed", "predictiveness q", "difference", level=0.0),
-            Panel("crossing", "Where the two are equal", "steps", "1 − q*", x_log=True, y_log=True, ticks=(0.003, 0.01, 0.03, 0.1, 0.3)),
+            Panel(
+                "crossing", "Where the two are equal", "steps", "1 − q*", x_log=True, y_log=True,
+                ticks=(0.003, 0.01, 0.03, 0.1, 0.3),
+            ),
         ),
         (*(Series(f"{t} steps", role) for t, role in _OF_TIME), Series("1 − q*", "plain")),
         tuple(rows),
@@ -278,7 +317,8 @@ def regrets(effort: float, seed: int) -> Curves:
             ]
     return Curves(
         "regret", "Four scenarios, three rules",
-        "Regret over 500 steps of the greedy choices against the best choice given what is seen, by the share of states hidden. Imputing wins where the context predicts the state or all states want the same action; "
+        "Regret over 500 steps of the greedy choices against the best choice given what is seen, by the share of "
+        "states hidden. Imputing wins where the context predicts the state or all states want the same action; "
         "missing as a state wins everywhere else, and never loses much.",
         tuple(Panel(key, title, "share hidden", "regret") for key, (title, _) in SCENARIOS.items()),
         tuple(Series(RULE_NAMES[kind], role) for kind, role in _OF_RULE), tuple(rows), columns=3,
@@ -297,8 +337,9 @@ def u_shapes(effort: float, seed: int) -> Curves:
             rows.append(_dot(scenario, knowing, share, y + float(found.unknown[i]), error, "path"))
     return Curves(
         "u-shape", "Does missing-as-state show a U?",
-        "Regret of missing as a state, an arch being a U of performance. Against what could be done with what is seen, there is one: with everything hidden there is little to learn. Against knowing the hidden states there is one only where the "
-        "context, or being hidden, gives them away.",
+        "Regret of missing as a state, an arch being a U of performance. Against what could be done with what is seen, "
+        "there is one: with everything hidden there is little to learn. Against knowing the hidden states there is "
+        "one only where the context, or being hidden, gives them away.",
         tuple(Panel(key, title, "share hidden", "regret") for key, (title, _) in SCENARIOS.items()),
         (Series(blind, "missing"), Series(knowing, "plain")), tuple(rows), columns=3,
     )  # fmt: skip
@@ -321,8 +362,9 @@ def early(paths: int, seed: int) -> Curves:
             rows.append(_dot("early", f"predicts with {sure:g}", steps, mean, float(np.sqrt(square)), "path"))
     return Curves(
         "early", "How long does imputing pay?",
-        "Regret per step of missing as a state less that of imputed means, in scenario 1 with half of the states hidden; above 0, imputing is better. The advantage is one of speed: it shrinks as runs get longer, and turns where "
-        "the context is not predictive enough.",
+        "Regret per step of missing as a state less that of imputed means, in scenario 1 with half of the states "
+        "hidden; above 0, imputing is better. The advantage is one of speed: it shrinks as runs get longer, and turns "
+        "where the context is not predictive enough.",
         (Panel("early", "Advantage of imputing per step", "steps", "difference", x_log=True, level=0.0),),
         tuple(Series(f"predicts with {sure:g}", role) for sure, role in _OF_SURENESS), tuple(rows), columns=1,
     )  # fmt: skip

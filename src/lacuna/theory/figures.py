@@ -38,7 +38,7 @@ def look_of(series: Series) -> Look:
 def draw(curves: Curves) -> alt.ConcatChart:
     """Draw a figure: panels side by side that share colours, a legend, and a switch for every series."""
     looks = [look_of(series) for series in curves.series]
-    chart = alt.concat(
+    chart: alt.ConcatChart = alt.concat(
         *(_panel(panel, curves, looks) for panel in curves.panels),
         columns=curves.columns,
         bounds="flush",
@@ -51,7 +51,7 @@ def draw(curves: Curves) -> alt.ConcatChart:
     return chart
 
 
-def _panel(panel: Panel, curves: Curves, looks: list[Look]) -> alt.LayerChart:
+def _panel(panel: Panel, curves: Curves, looks: list[Look]) -> alt.LayerChart | alt.FacetChart:
     names = [look.name for look in looks]
     colour = alt.Color("series:N").scale(domain=names, range=[look.colour for look in looks])
     dash = alt.StrokeDash("series:N", legend=None).scale(domain=names, range=[list(look.dash) for look in looks])
@@ -75,12 +75,20 @@ def _panel(panel: Panel, curves: Curves, looks: list[Look]) -> alt.LayerChart:
         marks = dots.mark_point(filled=True, size=48, opacity=1)
         layers.append(marks.encode(x, y, colour, shape, tooltip=tooltip, **beside))
     title = alt.TitleParams(panel.title, offset=8, frame="group")
-    return alt.layer(*layers).properties(title=title, width=_WIDTH, height=_HEIGHT)
+    # Apart from the legend of colours and dashes, which would otherwise go the way of the one for markers.
+    apart = alt.Resolve(
+        scale=alt.ScaleResolveMap(shape="independent"), legend=alt.LegendResolveMap(shape="independent")
+    )
+    return alt.layer(*layers, title=title, width=_WIDTH, height=_HEIGHT, resolve=apart)
 
 
 def _horizontal(panel: Panel) -> alt.X:
     if panel.names:
-        return alt.X("x:N", axis=alt.Axis(title=None, labelAngle=0, labelExpr="split(datum.label, ', ')", labelLimit=90), sort=None)
+        return alt.X(
+            "x:N",
+            axis=alt.Axis(title=None, labelAngle=0, labelExpr="split(datum.label, ', ')", labelLimit=90),
+            sort=None,
+        )
     axis = alt.Axis(title=panel.x, grid=False, tickCount=6, format="~s" if panel.x_log else ".4~r")
     return alt.X("x:Q", axis=axis, scale=alt.Scale(type="log" if panel.x_log else "linear", nice=False))
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from html import escape
 
-_TOKEN = re.compile(r'\\[a-z]+|"[^"]*"|[0-9]+(?:[.,][0-9]+)*|[A-Za-zΑ-Ωα-ω?]\u0302|[A-Za-zΑ-Ωα-ω?]\u0303|\s+|.')
+_SIGN = re.compile(r'\\[a-z]+|"[^"]*"|[0-9]+(?:[.,][0-9]+)*|[A-Za-zΑ-Ωα-ω?]\u0302|[A-Za-zΑ-Ωα-ω?]\u0303|\s+|.')
 _ACCENTS = "\u0302\u0303"
 _OPERATORS = set("=<>+−-·×/≤≥≠→≈,|∞()[]∈⟂:!;…←")
 _RAISED = str.maketrans("0123456789+−-()nKtkj", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᴷᵗᵏʲ")
@@ -28,18 +28,18 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = [token for token in _TOKEN.findall(text) if not token.isspace()]
+        self.signs = [sign for sign in _SIGN.findall(text) if not sign.isspace()]
         self.at = 0
 
     def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+        return self.signs[self.at] if self.at < len(self.signs) else ""
 
     def take(self) -> str:
-        token = self.peek()
-        if not token:
+        sign = self.peek()
+        if not sign:
             raise ValueError(f"the formula {self.text!r} ends too early")
         self.at += 1
-        return token
+        return sign
 
     def row(self, end: str) -> _Node:
         parts: list[_Node] = []
@@ -50,7 +50,7 @@ class _Reader:
         return parts[0] if len(parts) == 1 else _Node("row", parts=tuple(parts))
 
     def group(self) -> _Node:
-        """What follows ``\frac``, ``_`` and the like: something in braces, or one atom."""
+        r"""What follows ``\frac``, ``_`` and the like: something in braces, or one atom."""
         if self.peek() == "{":
             self.take()
             return self.row("}")
@@ -70,24 +70,24 @@ class _Reader:
         return base
 
     def atom(self) -> _Node:
-        token = self.take()
-        if token == "{":
+        sign = self.take()
+        if sign == "{":
             return self.row("}")
-        if token == r"\frac":
+        if sign == r"\frac":
             return _Node("frac", parts=(self.group(), self.group()))
-        if token == r"\sqrt":
+        if sign == r"\sqrt":
             return _Node("sqrt", parts=(self.group(),))
-        if token == r"\sum":
+        if sign == r"\sum":
             return _Node("sum", "Σ")
-        if token.startswith("\\") or token in ("_", "^", "}"):
-            raise ValueError(f"the formula {self.text!r} has {token!r} where it means nothing")
-        if token.startswith('"'):
-            return _Node("words", token[1:-1])
-        if token[0].isdigit():
-            return _Node("number", token)
-        if len(token) == 2 and token[1] in _ACCENTS:
-            return _Node("accent", token)
-        return _Node("operator" if token in _OPERATORS else "letter", token)
+        if sign.startswith("\\") or sign in ("_", "^", "}"):
+            raise ValueError(f"the formula {self.text!r} has {sign!r} where it means nothing")
+        if sign.startswith('"'):
+            return _Node("words", sign[1:-1])
+        if sign[0].isdigit():
+            return _Node("number", sign)
+        if len(sign) == 2 and sign[1] in _ACCENTS:
+            return _Node("accent", sign)
+        return _Node("operator" if sign in _OPERATORS else "letter", sign)
 
 
 def _tree(text: str) -> _Node:

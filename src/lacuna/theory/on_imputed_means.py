@@ -79,7 +79,9 @@ def _imputed_mean(effort: float, seed: int) -> Evidence:
         for s, a in ((0, 0), (1, 1)):
             values = imputed(s, a)(tables)
             what = f"mean estimate, {way}, state {_NAMES[s]}, action {a}"
-            broken.append(Measurement(what, _case(tables, s, a), float(values.mean()), error_of_mean(values), scale=1.0))
+            broken.append(
+                Measurement(what, _case(tables, s, a), float(values.mean()), error_of_mean(values), scale=1.0)
+            )
     return Evidence(tuple(kept), tuple(broken))
 
 
@@ -95,14 +97,15 @@ IMPUTED_MEAN = Statement(
     ),
     right=None,
     proof=(
-        "Given states seen, masks, actions and guesses, an observed reward in the mean has expectation μ_{s,a}; an imputed one μ_a, as its "
-        "true state has the distribution p whatever was guessed. The footnote's doubt is unfounded: learned guesses change nothing, so long "
-        "as neither guesses nor actions look at rewards.",
-        "With K = 1, guesses from p, and guesses acted on like states, the expected share is exactly p_m. The bias does not fade with time: it is the "
-        "price of leaving the reward out of the imputation, as any textbook on multiple imputation would warn.",
+        "Given states seen, masks, actions and guesses, an observed reward in the mean has expectation μ_{s,a}; an "
+        "imputed one μ_a, as its true state has the distribution p whatever was guessed. The footnote's doubt is "
+        "unfounded: learned guesses change nothing, so long as neither guesses nor actions look at rewards.",
+        "With K = 1, guesses from p, and guesses acted on like states, the expected share is exactly p_m. The bias "
+        "does not fade with time: it is the price of leaving the reward out of the imputation, as any textbook on "
+        "multiple imputation would warn.",
     ),
-    broken="Assumption 6: guesses drawn from p(s | c, a, r), which looks at the reward, remove nearly all of the bias. And MAR: hidden rewards then "
-    "come from other states than p says.",
+    broken="Assumption 6: guesses drawn from p(s | c, a, r), which looks at the reward, remove nearly all of the bias. "
+    "And MAR: hidden rewards then come from other states than p says.",
     simulate=_imputed_mean,
 )
 
@@ -131,7 +134,8 @@ IMPUTED_VARIANCE = Statement(
     id="imputed-variance",
     title="The variance of the imputed mean",
     place="A.2.5, theorem A.7",
-    claim="The variance has three parts: noise of observed rewards, noise of imputed rewards, and the changing share of the two.",
+    claim="The variance has three parts: noise of observed rewards, noise of imputed rewards, and the changing share "
+    "of the two.",
     assumptions=_SETTING,
     printed=Formula(
         r"σ_{s,a}^2 𝔼[\frac{n_o}{(n_o + n̂_m)^2}] + σ_a^2 𝔼[\frac{\sum_j p̂_{js}^2}{(n_o + n̂_m)^2}] + "
@@ -140,11 +144,13 @@ IMPUTED_VARIANCE = Statement(
     ),
     right=None,
     proof=(
-        "Given states seen, masks, actions and guesses, rewards are independent: an observed one has weight 1/(n_o + n̂_m) and variance σ_{s,a}², an imputed one "
-        "weight p̂_{js}/(n_o + n̂_m), p̂_{js} being the share of its K guesses that say s, and variance σ_a². The conditional mean is "
-        "μ_a + (μ_{s,a} − μ_a)·n_o/(n_o + n̂_m). The law of total variance adds the three parts.",
+        "Given states seen, masks, actions and guesses, rewards are independent: an observed one has weight 1/(n_o + "
+        "n̂_m) and variance σ_{s,a}², an imputed one weight p̂_{js}/(n_o + n̂_m), p̂_{js} being the share of its K "
+        "guesses that say s, and variance σ_a². The conditional mean is μ_a + (μ_{s,a} − μ_a)·n_o/(n_o + n̂_m). The "
+        "law of total variance adds the three parts.",
     ),
-    broken="Assumption 6: guesses that look at the reward sort rewards by size, and the variance is no longer that of rewards at random.",
+    broken="Assumption 6: guesses that look at the reward sort rewards by size, and the variance is no longer that of "
+    "rewards at random.",
     simulate=_imputed_variance,
 )
 
@@ -164,7 +170,9 @@ def _deterministic(effort: float, seed: int) -> Evidence:
     tables = _tables(effort, seed, 1, TRUE_SHARES)
     values = imputed(0, 0)(tables)
     case = {"which": 2, "share": float(SHARES @ [0.6, 0.3]), "p_m": P_M, "t": STEPS, "sigma": SPREADS[0, 0]}
-    broken = Measurement("variance of the imputed mean, p_x = 0.7", case, float(values.var(ddof=1)), error_of_variance(values))
+    broken = Measurement(
+        "variance of the imputed mean, p_x = 0.7", case, float(values.var(ddof=1)), error_of_variance(values)
+    )
     return Evidence(tuple(kept), (broken,))
 
 
@@ -172,30 +180,39 @@ DETERMINISTIC = Statement(
     id="deterministic",
     title="A context that says everything: imputing pools the data",
     place="A.2.4",
-    claim="If the context determines the state, the observed mean, the mean of `?` and the imputed mean are all unbiased, and the imputed one, which uses "
-    "all rewards, has the least variance.",
-    assumptions=("p_{s*} = 1: the context determines the state", "hidden with probability p_m; actions at random", "each count at least 1"),
+    claim="If the context determines the state, the observed mean, the mean of `?` and the imputed mean are all "
+    "unbiased, and the imputed one, which uses all rewards, has the least variance.",
+    assumptions=(
+        "p_{s*} = 1: the context determines the state",
+        "hidden with probability p_m; actions at random",
+        "each count at least 1",
+    ),
     printed=Formula(
-        r'𝕍 = σ^2 𝔼[\frac{1}{n_{s*,a,o}}] "(observed)", σ^2 𝔼[\frac{1}{n_{a,m}}] "(?)", σ^2 𝔼[\frac{1}{n_a}] "(imputed)"',
+        r'𝕍 = σ^2 𝔼[\frac{1}{n_{s*,a,o}}] "(observed)", '
+        r'σ^2 𝔼[\frac{1}{n_{a,m}}] "(?)", σ^2 𝔼[\frac{1}{n_a}] "(imputed)"',
         lambda case: float(case["sigma"] ** 2 * truncated_inverse(int(case["t"]), case["share"])),
     ),
     right=None,
     proof=(
-        "Every guess is right, so the imputed mean is the mean of all n_a = n_{s*,a,o} + n_{a,m} rewards. A binomial count given that it is at least 1 "
-        "grows stochastically with its probability, so its 𝔼[1/n] falls: the imputed mean has the least variance.",
-        "Weighted by how often each is used, the two means of the missing-as-state approach have variance (1 − p_m)·σ²/(n(1 − p_m)) + p_m·σ²/(n p_m) = 2σ²/n whatever p_m is: "
-        "twice that of pooling, on a plateau. It falls to 1 only where one of the two is hardly ever used. Hence the U of the text, with steep sides and a flat bottom.",
+        "Every guess is right, so the imputed mean is the mean of all n_a = n_{s*,a,o} + n_{a,m} rewards. A binomial "
+        "count given that it is at least 1 grows stochastically with its probability, so its 𝔼[1/n] falls: the "
+        "imputed mean has the least variance.",
+        "Weighted by how often each is used, the two means of the missing-as-state approach have variance (1 − "
+        "p_m)·σ²/(n(1 − p_m)) + p_m·σ²/(n p_m) = 2σ²/n whatever p_m is: twice that of pooling, on a plateau. It falls "
+        "to 1 only where one of the two is hardly ever used. Hence the U of the text, with steep sides and a flat "
+        "bottom.",
     ),
-    broken="p_{s*} = 1: with p_x = 0.7 guesses are wrong three times in ten, and the imputed mean has another variance (and a bias).",
+    broken="p_{s*} = 1: with p_x = 0.7 guesses are wrong three times in ten, and the imputed mean has another variance "
+    "(and a bias).",
     simulate=_deterministic,
 )
 
 
 def mse_gap(q: float, t: int, p_m: float = 0.5, delta: float = 1.0, sigma: float = 1.0) -> float:
-    """Mean squared error of the imputed mean less that of the observed one, weighted by how likely the states are; exactly.
+    """Mean squared error of the imputed mean less that of the observed one, averaged over states; exactly.
 
-    Two states with probabilities q and 1 - q whose mean rewards differ by `delta`; K = 1, guesses from p, two actions at
-    random.
+    Two states with probabilities q and 1 - q whose mean rewards differ by `delta`; K = 1, guesses from p, two actions
+    at random.
 
     Examples
     --------
@@ -270,14 +287,19 @@ TRADE_OFF = Statement(
     ),
     printed=Formula('"MSE"_{"imp"} − "MSE"_{"obs"} "falls as" q "grows"', lambda _: 0.0, "<"),
     right=Formula(
-        r'\sum_s p_s ((σ^2 (1 − p_m) + σ_a^2 p_m + δ_s^2 p_m (1 − p_m)) 𝔼[\frac{1}{N_s}] + δ_s^2 p_m^2 − σ^2 𝔼[\frac{1}{n_s}])',
+        r"\sum_s p_s ((σ^2 (1 − p_m) + σ_a^2 p_m + δ_s^2 p_m (1 − p_m)) 𝔼[\frac{1}{N_s}] "
+        r"+ δ_s^2 p_m^2 − σ^2 𝔼[\frac{1}{n_s}])",
         lambda case: mse_gap(case["high"], int(case["t"])) - mse_gap(case["low"], int(case["t"])),
     ),
     proof=(
-        "With K = 1 and guesses from p, N_s = n_s + n̂_s is binomial with probability p_s/2 and, given N_s, n̂_s is binomial with probability p_m. The error of the imputed mean "
-        "is therefore 𝔼[σ²n_s/N_s² + σ_a²n̂_s/N_s² + δ_s²(n̂_s/N_s)²] with δ_s = μ_a − μ_s, which gives the first two terms; all expectations given at least one reward.",
-        "The squared bias adds up to δ²p_m²·q(1 − q) and stays for ever, while all else falls like 1/t. So imputing wins while q(1 − q) < const/t: for every q < 1 the missing-as-state "
-        "approach has the smaller error in the end, and the predictiveness q* at which the two cross moves to 1 like 1 − q* ≈ const/t. The print does not say that imputing pays only early.",
+        "With K = 1 and guesses from p, N_s = n_s + n̂_s is binomial with probability p_s/2 and, given N_s, n̂_s is "
+        "binomial with probability p_m. The error of the imputed mean is therefore 𝔼[σ²n_s/N_s² + σ_a²n̂_s/N_s² + "
+        "δ_s²(n̂_s/N_s)²] with δ_s = μ_a − μ_s, which gives the first two terms; all expectations given at least one "
+        "reward.",
+        "The squared bias adds up to δ²p_m²·q(1 − q) and stays for ever, while all else falls like 1/t. So imputing "
+        "wins while q(1 − q) < const/t: for every q < 1 the missing-as-state approach has the smaller error in the "
+        "end, and the predictiveness q* at which the two cross moves to 1 like 1 − q* ≈ const/t. The print does not "
+        "say that imputing pays only early.",
     ),
     broken="Guesses that look at the reward (assumption 6) have next to no bias; the trade-off all but disappears.",
     simulate=_tradeoff,

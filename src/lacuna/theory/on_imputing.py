@@ -64,18 +64,18 @@ ORACLE_CONSISTENT = Statement(
     id="oracle-consistent",
     title="Imputing from the truth: consistent",
     place="A.1.1",
-    claim="Fill incomplete tuples with K draws from the true distribution, each counting 1/K: the share of c among "
-    "all tuples converges to p.",
+    claim="Fill incomplete tuples with K draws from the true distribution, each counting 1/K: the share of c among all "
+    "tuples converges to p.",
     assumptions=SETTING,
     printed=Formula("p̂^{(1)} → p", lambda case: case["p"]),
     right=None,
     proof=(
         "Each tuple adds a number in [0, 1] with mean p, whether it is observed (an indicator) or not (a mean of K "
-        "draws). The estimate is the mean of n such independent numbers: unbiased for every n, and consistent by the law "
-        "of large numbers.",
+        "draws). The estimate is the mean of n such independent numbers: unbiased for every n, and consistent by the "
+        "law of large numbers.",
     ),
-    broken="MAR: c itself is observed less often than other states. Observed tuples then show too little of it, and the "
-    "oracle's draws, right as they are, do not make up for that.",
+    broken="MAR: c itself is observed less often than other states. Observed tuples then show too little of it, and "
+    "the oracle's draws, right as they are, do not make up for that.",
     simulate=_oracle,
 )
 
@@ -113,11 +113,11 @@ ORACLE_WITHOUT_FRACTION = Statement(
     ),
     proof=(
         "The printed limit, which may exceed 1, belongs to a numerator that counts K draws per incomplete tuple over a "
-        "denominator that counts one. Count them in both: numerator and denominator divided by n converge to "
-        "p·p_o + K·p·(1 − p_o) and to p_o + K·(1 − p_o), whose ratio is p.",
-        "So 1/K is a matter of weighting, not of normalisation. For an oracle it even wastes information: without it the "
-        "variance is p(1 − p)/(n(p_o + K(1 − p_o))), with it p(1 − p)(p_o + (1 − p_o)/K)/n. What the fraction is good "
-        "for shows when imputations are not an oracle's: see the rate of the recursive estimate.",
+        "denominator that counts one. Count them in both: numerator and denominator divided by n converge to p·p_o + "
+        "K·p·(1 − p_o) and to p_o + K·(1 − p_o), whose ratio is p.",
+        "So 1/K is a matter of weighting, not of normalisation. For an oracle it even wastes information: without it "
+        "the variance is p(1 − p)/(n(p_o + K(1 − p_o))), with it p(1 − p)(p_o + (1 − p_o)/K)/n. What the fraction is "
+        "good for shows when imputations are not an oracle's: see the rate of the recursive estimate.",
     ),
     broken="MAR: c itself is observed less often than other states. Then neither weighting is consistent.",
     simulate=_without_fraction,
@@ -133,7 +133,9 @@ def _oracle_efficiency(effort: float, seed: int) -> Evidence:
         kept.append(variance_ratio(f"variance ratio, p_o = {p_o}, K = {K}", rule, case, paths, seed, 500))
     rule = tuples(ESTIMATED, P, 0.5, 10)
     case = {"p_o": 0.5, "K": 10}
-    broken = variance_ratio("variance ratio, draws from the estimate, p_o = 0.5, K = 10", rule, case, paths // 4, seed, 500)
+    broken = variance_ratio(
+        "variance ratio, draws from the estimate, p_o = 0.5, K = 10", rule, case, paths // 4, seed, 500
+    )
     return Evidence(tuple(kept), (broken,))
 
 
@@ -149,8 +151,8 @@ ORACLE_EFFICIENT = Statement(
         lambda case: case["p_o"] * (case["p_o"] + (1 - case["p_o"]) * share_of_draw(case)),
     ),
     proof=(
-        "A complete tuple adds variance p(1 − p), an incomplete one p(1 − p)/K, so 𝕍(p̂⁽¹⁾) = p(1 − p)(p_o + (1 − p_o)/K)/n. "
-        "Complete tuples alone give p(1 − p)·𝔼[1/n_obs], and n_obs/n → p_o.",
+        "A complete tuple adds variance p(1 − p), an incomplete one p(1 − p)/K, so 𝕍(p̂⁽¹⁾) = p(1 − p)(p_o + (1 − "
+        "p_o)/K)/n. Complete tuples alone give p(1 − p)·𝔼[1/n_obs], and n_obs/n → p_o.",
     ),
     broken="The oracle: draws come from the estimate p̂⁽²⁾ instead. The gain turns into a loss (next statement).",
     simulate=_oracle_efficiency,
@@ -202,25 +204,24 @@ ESTIMATE_BASED = Statement(
     id="estimate-based",
     title="Imputing from estimates: the variance ratio",
     place="A.1.2, theorem A.1",
-    claim="Fill gaps with draws from the estimate that complete tuples give at that moment, and count them: consistent, "
-    "but the variance relative to complete tuples alone is said to grow without bound.",
+    claim="Fill gaps with draws from the estimate that complete tuples give at that moment, and count them: "
+    "consistent, but the variance relative to complete tuples alone is said to grow without bound.",
     assumptions=(*SETTING, "p_o is known, or estimated: asymptotically this changes nothing"),
     printed=Formula(r"\frac{𝕍(p̃_t)}{𝕍(p̂_t)} → ∞", lambda _: inf),
-    right=Formula(
-        r"\frac{𝕍(p̃_t)}{𝕍(p̂_t)} → 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}", estimated_ratio
-    ),
+    right=Formula(r"\frac{𝕍(p̃_t)}{𝕍(p̂_t)} → 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}", estimated_ratio),
     proof=(
         "Let K = ∞. The observation X_i enters every later average p̂_j with weight 1/j, so p̃_t = Σ_i w_i X_i with "
-        "w_i = (p_o + (1 − p_o)(H_{t−1} − H_{i−1}))/t, H being harmonic numbers. With u = i/t, H_{t−1} − H_{i−1} → −ln u, hence "
-        "t·Σ w_i² → ∫₀¹ (p_o − (1 − p_o) ln u)² du = p_o² + 2p_o(1 − p_o) + 2(1 − p_o)² = 1 + (1 − p_o)², "
-        "using ∫ −ln u du = 1 and ∫ ln² u du = 2.",
-        "With K draws per gap, their noise adds (1 − p_o)·n·p(1 − p)/K to the variance of the sum of n tuples; divided by n² "
-        "and by p(1 − p)/(n p_o), this is p_o(1 − p_o)/K.",
-        "The printed proof says that p̂_t is the unbiased estimator of least variance. That shows a ratio of at least 1, "
-        "not one that diverges. Taken literally, with p̂_t inside the sum, p̃_t = (1 − (1 − p_o)/t)·p̂_t and the ratio tends to 1.",
+        "w_i = (p_o + (1 − p_o)(H_{t−1} − H_{i−1}))/t, H being harmonic numbers. With u = i/t, H_{t−1} − H_{i−1} → "
+        "−ln u, hence t·Σ w_i² → ∫₀¹ (p_o − (1 − p_o) ln u)² du = p_o² + 2p_o(1 − p_o) + 2(1 − p_o)² = 1 + (1 − "
+        "p_o)², using ∫ −ln u du = 1 and ∫ ln² u du = 2.",
+        "With K draws per gap, their noise adds (1 − p_o)·n·p(1 − p)/K to the variance of the sum of n tuples; divided "
+        "by n² and by p(1 − p)/(n p_o), this is p_o(1 − p_o)/K.",
+        "The printed proof says that p̂_t is the unbiased estimator of least variance. That shows a ratio of at least "
+        "1, not one that diverges. Taken literally, with p̂_t inside the sum, p̃_t = (1 − (1 − p_o)/t)·p̂_t and the "
+        "ratio tends to 1.",
     ),
-    broken="A constant share of gaps: here all gaps come early, while the estimate is poor, and the ratio is as large as "
-    "one likes. The printed divergence is possible, but not under the printed assumptions.",
+    broken="A constant share of gaps: here all gaps come early, while the estimate is poor, and the ratio is as large "
+    "as one likes. The printed divergence is possible, but not under the printed assumptions.",
     simulate=_estimated,
 )
 

@@ -10,9 +10,7 @@ from scipy.stats import binom
 
 from lacuna.theory.bandit import (
     FIXED,
-    GIVEN_REWARD,
     MISSING_AS_STATE,
-    SEEN_SHARES,
     TRUE_SHARES,
     Tables,
     World,
@@ -37,8 +35,8 @@ _SETTING = (
     "actions may depend on the state where it is seen, but on no reward of any time (assumption 4)",
 )
 _ADAPTIVE = (
-    "Assumption 4, which says that actions of any time do not depend on rewards given the state. Every learner breaks it: an action "
-    "is dropped after an unlucky reward and its mean is never corrected, whereas a lucky mean is. "
+    "Assumption 4, which says that actions of any time do not depend on rewards given the state. Every learner breaks "
+    "it: an action is dropped after an unlucky reward and its mean is never corrected, whereas a lucky mean is. "
 )
 
 mean_if_hidden = SHARES @ MEANS
@@ -59,7 +57,7 @@ def truncated_inverse(n: int, share: float) -> float:
     0.8333333333333334
     """
     N = np.arange(1, n + 1)
-    mass = binom.pmf(N, n, share)
+    mass = np.asarray(binom.pmf(N, n, share))
     return float((mass / N).sum() / mass.sum())
 
 
@@ -71,7 +69,7 @@ def observed(s: int, a: int) -> Estimator:
 
     def of(tables: Tables) -> Floats:
         n = tables.seen_n[:, 0, s, a]
-        return tables.seen_sum[n > 0, 0, s, a] / n[n > 0]
+        return np.asarray(tables.seen_sum[n > 0, 0, s, a] / n[n > 0])
 
     return of
 
@@ -81,7 +79,7 @@ def hidden(a: int) -> Estimator:
 
     def of(tables: Tables) -> Floats:
         n = tables.lost_n[:, 0, a]
-        return tables.lost_sum[n > 0, 0, a] / n[n > 0]
+        return np.asarray(tables.lost_sum[n > 0, 0, a] / n[n > 0])
 
     return of
 
@@ -126,7 +124,8 @@ def _observed_mean(effort: float, seed: int) -> Evidence:
     tables = fixed_tables(effort, seed)
     cells = [(s, a) for s in (0, 1) for a in (0, 1)]
     kept = [
-        _mean(f"mean estimate, state {_NAMES[s]}, action {a}", observed(s, a)(tables), {"mu": MEANS[s, a]}) for s, a in cells
+        _mean(f"mean estimate, state {_NAMES[s]}, action {a}", observed(s, a)(tables), {"mu": MEANS[s, a]})
+        for s, a in cells
     ]
     broken = []
     for epsilon, name in _LEARNERS:
@@ -142,17 +141,20 @@ OBSERVED_MEAN = Statement(
     id="observed-mean",
     title="The observed mean is unbiased, for actions that do not learn",
     place="A.2.5, theorem A.2",
-    claim="The mean of the rewards seen in state s under action a has the right expectation, for actions by “some learning algorithm”.",
+    claim="The mean of the rewards seen in state s under action a has the right expectation, for actions by “some "
+    "learning algorithm”.",
     assumptions=(*_SETTING, "given at least one such reward: otherwise there is no mean"),
     printed=Formula('𝔼[μ̂_{s,a}^{"obs"}] = μ_{s,a}', lambda case: case["mu"]),
     right=None,
     proof=(
-        "Given all states, masks and actions, the rewards in the mean are independent with expectation μ_{s,a} each, so the mean has that "
-        "expectation, whatever n ≥ 1 is. The step uses that knowing all actions, later ones included, says nothing on a reward.",
-        "For a learner the step is wrong: that a was taken again tells that the earlier rewards were good. The section allows learners in its "
-        "first paragraph and excludes them by assumption 4.",
+        "Given all states, masks and actions, the rewards in the mean are independent with expectation μ_{s,a} each, "
+        "so the mean has that expectation, whatever n ≥ 1 is. The step uses that knowing all actions, later ones "
+        "included, says nothing on a reward.",
+        "For a learner the step is wrong: that a was taken again tells that the earlier rewards were good. The section "
+        "allows learners in its first paragraph and excludes them by assumption 4.",
     ),
-    broken=_ADAPTIVE + "The observed mean is then biased downwards, more so without exploration, and most where an action is rarely taken.",
+    broken=_ADAPTIVE + "The observed mean is then biased downwards, more so without exploration, and most where an "
+    "action is rarely taken.",
     simulate=_observed_mean,
 )
 
@@ -185,10 +187,10 @@ OBSERVED_VARIANCE = Statement(
     printed=Formula(r'𝕍(μ̂_{s,a}^{"obs"}) = σ_{s,a}^2 𝔼[\frac{1}{n}]', lambda _: inf),
     right=Formula(r'𝕍(μ̂_{s,a}^{"obs"} | n ≥ 1) = σ_{s,a}^2 𝔼[\frac{1}{n} | n ≥ 1]', _conditioned),
     proof=(
-        "With probability (1 − π)^t > 0 there is no such reward, π being the probability of state, action and mask together; then 1/n is "
-        "infinite, and so is its expectation. Condition on n ≥ 1.",
-        "Given states, masks and actions the mean has variance σ²/n and a constant expectation. The law of total variance gives the formula; "
-        "n is binomial, so it can be computed exactly.",
+        "With probability (1 − π)^t > 0 there is no such reward, π being the probability of state, action and mask "
+        "together; then 1/n is infinite, and so is its expectation. Condition on n ≥ 1.",
+        "Given states, masks and actions the mean has variance σ²/n and a constant expectation. The law of total "
+        "variance gives the formula; n is binomial, so it can be computed exactly.",
     ),
     broken=_ADAPTIVE + "The variance is then not that of a mean of n rewards either.",
     simulate=_observed_variance,
@@ -200,12 +202,16 @@ def _hidden_mean(effort: float, seed: int) -> Evidence:
     kept = [_mean(f"mean estimate, action {a}", hidden(a)(tables), {"mu": mean_if_hidden[a]}) for a in (0, 1)]
     skewed = fixed_tables(effort, seed, hide=(0.2, 0.8))
     broken = [
-        _mean(f"mean estimate, x hidden with 0.2 and y with 0.8, action {a}", hidden(a)(skewed), {"mu": mean_if_hidden[a]})
+        _mean(
+            f"mean estimate, x hidden with 0.2 and y with 0.8, action {a}", hidden(a)(skewed), {"mu": mean_if_hidden[a]}
+        )
         for a in (0, 1)
     ]
     for epsilon, name in _LEARNERS:
         learned = adaptive_tables(epsilon, effort, seed)
-        broken += [_mean(f"mean estimate, {name}, action {a}", hidden(a)(learned), {"mu": mean_if_hidden[a]}) for a in (0, 1)]
+        broken += [
+            _mean(f"mean estimate, {name}, action {a}", hidden(a)(learned), {"mu": mean_if_hidden[a]}) for a in (0, 1)
+        ]
     return Evidence(tuple(kept), tuple(broken))
 
 
@@ -213,16 +219,18 @@ HIDDEN_MEAN = Statement(
     id="missing-mean",
     title="The mean of `?` is the average over states",
     place="A.2.5, theorem A.4",
-    claim="The mean of the rewards under a hidden state and action a has the expectation μ_a, the average of μ_{s,a} over states.",
+    claim="The mean of the rewards under a hidden state and action a has the expectation μ_a, the average of μ_{s,a} "
+    "over states.",
     assumptions=(*_SETTING, "where the state is hidden, no action of any time depends on it (assumption 7)"),
     printed=Formula(r'𝔼[μ̂_{?,a}^{"obs"}] = μ_a = \sum_s p_s μ_{s,a}', lambda case: case["mu"]),
     right=None,
     proof=(
-        "A hidden state has the distribution p whatever the actions, because nothing depends on it (assumption 7) and hiding does not either (MAR). "
-        "So each reward in the mean has expectation μ_a given actions and masks.",
+        "A hidden state has the distribution p whatever the actions, because nothing depends on it (assumption 7) and "
+        "hiding does not either (MAR). So each reward in the mean has expectation μ_a given actions and masks.",
     ),
-    broken="MAR: if y is hidden four times as often as x, the mean of `?` is that of the states that do get hidden, which is what a decision "
-    "under `?` needs, but not μ_a. And assumption 4: learners make this mean too small as well.",
+    broken="MAR: if y is hidden four times as often as x, the mean of `?` is that of the states that do get hidden, "
+    "which is what a decision under `?` needs, but not μ_a. And assumption 4: learners make this mean too small as "
+    "well.",
     simulate=_hidden_mean,
 )
 
@@ -248,8 +256,8 @@ HIDDEN_VARIANCE = Statement(
     printed=Formula(r'𝕍(μ̂_{?,a}^{"obs"}) = σ_a^2 𝔼[\frac{1}{n_{a,m}}]', lambda _: inf),
     right=Formula(r'𝕍(μ̂_{?,a}^{"obs"} | n_{a,m} ≥ 1) = σ_a^2 𝔼[\frac{1}{n_{a,m}} | n_{a,m} ≥ 1]', _conditioned),
     proof=(
-        "As for the observed mean, with σ_a² = Σ p_s σ_{s,a}² + Σ p_s μ_{s,a}² − μ_a²: the spread within states plus the spread between them. "
-        "Again 𝔼[1/n] is infinite unless n ≥ 1 is given.",
+        "As for the observed mean, with σ_a² = Σ p_s σ_{s,a}² + Σ p_s μ_{s,a}² − μ_a²: the spread within states plus "
+        "the spread between them. Again 𝔼[1/n] is infinite unless n ≥ 1 is given.",
     ),
     broken=_ADAPTIVE + "The variance formula goes with the mean.",
     simulate=_hidden_variance,

@@ -44,12 +44,13 @@ RECURSIVE_VARIANCE = Statement(
     id="recursive-variance",
     title="Imputing from its own imputations: the variance",
     place="A.1.3",
-    claim="If imputations are drawn from an estimate that counts earlier imputations (the synthetic model), the variance "
-    "“should be even higher” than with the estimate from complete tuples.",
+    claim="If imputations are drawn from an estimate that counts earlier imputations (the synthetic model), the "
+    "variance “should be even higher” than with the estimate from complete tuples.",
     assumptions=(*SETTING, "p_o > ½", "the first tuple is complete"),
     printed=Formula(
         r"\frac{𝕍(p̂^{(4)})}{𝕍(p̂^{(2)})} > 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}",
-        lambda case: estimated_ratio({**case, "t": inf, "literal": 0}), ">",
+        lambda case: estimated_ratio({**case, "t": inf, "literal": 0}),
+        ">",
     ),
     right=Formula(
         r"\frac{𝕍(p̂^{(4)})}{𝕍(p̂^{(2)})} → \frac{p_o (p_o + (1 − p_o)/K)}{2p_o − 1} = "
@@ -57,17 +58,17 @@ RECURSIVE_VARIANCE = Statement(
         recursive_ratio,
     ),
     proof=(
-        "Write e_n for the error after n tuples and Y for what the next one adds: an indicator with mean p, or a mean of K draws "
-        "with mean p + e_n. Then e_{n+1} = e_n + (Y − p − e_n)/(n + 1) and 𝔼[Y − p − e_n | past] = −p_o·e_n: stochastic "
-        "approximation with gain p_o.",
-        "With v_n = 𝔼[e_n²], σ² = p(1 − p) and 𝔼[e_n] = 0, exactly: v_{n+1} = v_n·(1 − 2p_o/(n + 1) + (p_o − (1 − p_o)/K)/(n + 1)²) + "
-        "σ²(p_o + (1 − p_o)/K)/(n + 1)².",
-        "Put v_n = D/n: the terms of order 1/n² give D(2p_o − 1) = σ²(p_o + (1 − p_o)/K). The homogeneous part decays like n^(−2p_o), "
-        "faster than 1/n if p_o > ½. Divide by the σ²/(n p_o) of complete tuples. Compared with drawing from complete tuples, the "
-        "excess over 1 is divided by 2p_o − 1.",
+        "Write e_n for the error after n tuples and Y for what the next one adds: an indicator with mean p, or a mean "
+        "of K draws with mean p + e_n. Then e_{n+1} = e_n + (Y − p − e_n)/(n + 1) and 𝔼[Y − p − e_n | past] = "
+        "−p_o·e_n: stochastic approximation with gain p_o.",
+        "With v_n = 𝔼[e_n²], σ² = p(1 − p) and 𝔼[e_n] = 0, exactly: v_{n+1} = v_n·(1 − 2p_o/(n + 1) + (p_o − (1 − "
+        "p_o)/K)/(n + 1)²) + σ²(p_o + (1 − p_o)/K)/(n + 1)².",
+        "Put v_n = D/n: the terms of order 1/n² give D(2p_o − 1) = σ²(p_o + (1 − p_o)/K). The homogeneous part decays "
+        "like n^(−2p_o), faster than 1/n if p_o > ½. Divide by the σ²/(n p_o) of complete tuples. Compared with "
+        "drawing from complete tuples, the excess over 1 is divided by 2p_o − 1.",
     ),
-    broken="The 1/K: every draw counts as a tuple. The gain falls from p_o to p_o/(p_o + K(1 − p_o)), here from 0.75 to 0.23, and the "
-    "ratio no longer has a limit.",
+    broken="The 1/K: every draw counts as a tuple. The gain falls from p_o to p_o/(p_o + K(1 − p_o)), here from 0.75 "
+    "to 0.23, and the ratio no longer has a limit.",
     simulate=_recursive,
 )
 
@@ -93,8 +94,8 @@ RECURSIVE_MOMENTS = Statement(
     id="recursive-moments",
     title="Imputing from its own imputations: the error, exactly",
     place="A.1.3, left open",
-    claim="The mean squared error of the recursive estimate, of which the print says that it has complicated dependencies, "
-    "obeys a recursion in one number.",
+    claim="The mean squared error of the recursive estimate, of which the print says that it has complicated "
+    "dependencies, obeys a recursion in one number.",
     assumptions=(*SETTING, "the first tuple is complete"),
     printed=None,
     right=Formula(
@@ -103,9 +104,11 @@ RECURSIVE_MOMENTS = Statement(
         lambda case: float(recursive_moments(case["p_o"], int(case["K"]), [int(case["t"])])[0]),
     ),
     proof=(
-        "Write e_n for the error after n tuples. A complete tuple gives e_{n+1} = e_n·n/(n + 1) + (X − p)/(n + 1), an incomplete one "
-        "e_{n+1} = e_n + ξ/(n + 1), where ξ, the noise of K draws, has mean 0 and variance (p + e_n)(1 − p − e_n)/K given the past.",
-        "Square, take means, and use 𝔼[(p + e_n)(1 − p − e_n)] = σ² − v_n, since 𝔼[e_n] = 0 from a complete first tuple on.",
+        "Write e_n for the error after n tuples. A complete tuple gives e_{n+1} = e_n·n/(n + 1) + (X − p)/(n + 1), an "
+        "incomplete one e_{n+1} = e_n + ξ/(n + 1), where ξ, the noise of K draws, has mean 0 and variance (p + e_n)(1 "
+        "− p − e_n)/K given the past.",
+        "Square, take means, and use 𝔼[(p + e_n)(1 − p − e_n)] = σ² − v_n, since 𝔼[e_n] = 0 from a complete first "
+        "tuple on.",
     ),
     broken="MAR: c itself is observed less often than other states, so the error has a part that stays.",
     simulate=_moments,
@@ -140,7 +143,9 @@ def _rate(effort: float, seed: int) -> Evidence:
     rule = tuples(RECURSIVE, P, 0.4, 10, weight=1.0)
     errors = (estimates(rule, [1 << 9, 1 << 13], paths, seed, "slope")[:, :, 0] - P) ** 2
     slope, error = slope_of_means(errors[:, 0], errors[:, 1], 16)
-    return Evidence(tuple(kept), (Measurement("exponent without the 1/K, p_o = 0.4, K = 10", {"p_o": 0.4}, slope, error),))
+    return Evidence(
+        tuple(kept), (Measurement("exponent without the 1/K, p_o = 0.4, K = 10", {"p_o": 0.4}, slope, error),)
+    )
 
 
 def _drift(p_o: float, K: int) -> float:
@@ -161,12 +166,14 @@ RECURSIVE_RATE = Statement(
         lambda case: 0.5 * (1 + share_of_draw(case)) if "half" in case else 2 * case["p_o"],
     ),
     proof=(
-        "In the recursion for v_n the homogeneous part decays like ∏(1 − 2p_o/j) ~ n^(−2p_o). For p_o < ½ this is slower than the "
-        "1/n of the forced part and decides. At p_o = ½ both have the same order and v_n ~ σ²(p_o + (1 − p_o)/K)·ln n / n.",
-        "So with half the tuples or more incomplete, teaching the model its own imputations slows it without bound: the root mean "
-        "squared error falls like t^(−min(p_o, ½)) and the variance relative to complete tuples diverges. It remains consistent.",
-        "Without the 1/K the same argument gives the gain q = p_o/(p_o + K(1 − p_o)) in place of p_o, and t^(−2q). This, not normalisation, "
-        "is the case for fractional counts.",
+        "In the recursion for v_n the homogeneous part decays like ∏(1 − 2p_o/j) ~ n^(−2p_o). For p_o < ½ this is "
+        "slower than the 1/n of the forced part and decides. At p_o = ½ both have the same order and v_n ~ σ²(p_o + "
+        "(1 − p_o)/K)·ln n / n.",
+        "So with half the tuples or more incomplete, teaching the model its own imputations slows it without bound: "
+        "the root mean squared error falls like t^(−min(p_o, ½)) and the variance relative to complete tuples "
+        "diverges. It remains consistent.",
+        "Without the 1/K the same argument gives the gain q = p_o/(p_o + K(1 − p_o)) in place of p_o, and t^(−2q). "
+        "This, not normalisation, is the case for fractional counts.",
     ),
     broken="The 1/K: every draw counts as a tuple, and the exponent falls from 2p_o to 2p_o/(p_o + K(1 − p_o)).",
     simulate=_rate,

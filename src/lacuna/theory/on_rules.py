@@ -93,24 +93,32 @@ ACTION_RULES = Statement(
     id="action-rules",
     title="The three action rules, and what they lose in the end",
     place="A.2.3",
-    claim="Three greedy rules: act on a guess by observed means, act on `?` by its own mean, act on a guess by imputed means. The print says what each uses, "
-    "not what it does in the end.",
+    claim="Three greedy rules: act on a guess by observed means, act on `?` by its own mean, act on a guess by imputed "
+    "means. The print says what each uses, not what it does in the end.",
     assumptions=(
-        "means have been learned from actions at random, 16,000 of them; p = (0.7, 0.3), μ_x = (1, 0), μ_y = (0, 0.5), MAR",
-        "the loss of a choice is measured against the best choice given what is seen, so that none is lost by not knowing s",
+        "means have been learned from actions at random, 16,000 of them; p = (0.7, 0.3), μ_x = (1, 0), μ_y = (0, 0.5), "
+        "MAR",
+        "the loss of a choice is measured against the best choice given what is seen, so that none is lost by not "
+        "knowing s",
     ),
     printed=Formula('"second: imputed means; third: the mean of ?  (the text)"', _as_in_the_text),
     right=Formula(
-        r'"second:" "argmax"_a μ_{?,a}; "third:" "argmax"_a ((1 − p_m) μ_{s,a} + p_m μ_a)  "(the equations)"', limit_loss
+        r'"second:" "argmax"_a μ_{?,a}; "third:" "argmax"_a ((1 − p_m) μ_{s,a} + p_m μ_a)  "(the equations)"',
+        limit_loss,
     ),
     proof=(
-        "The sentence below the three equations describes the second and third in the other order, and M_i in them should be M_{t+1}.",
-        "Rule 1 plays the best action of a guess s with probability p_s (probability matching): it loses p_m·Σ p_s(max_a μ_a − μ_{a*(s)}), for ever. Rule 2 converges to argmax μ_a, "
-        "the best one can do without the state, and loses nothing. Rule 3 sees (1 − p_m)μ_{s,a} + p_m·μ_a, so its means shrink towards the average by the share hidden. "
-        "Where that changes the order of actions it is wrong even when the state is seen: in state y as soon as p_m > Δ_y/(Δ_y + Δ̄) = 0.5/1.05 ≈ 0.476.",
-        "So with a context that does not determine the state, rules 1 and 3 lose in proportion to time. What speaks for them is speed, not the limit.",
+        "The sentence below the three equations describes the second and third in the other order, and M_i in them "
+        "should be M_{t+1}.",
+        "Rule 1 plays the best action of a guess s with probability p_s (probability matching): it loses p_m·Σ "
+        "p_s(max_a μ_a − μ_{a*(s)}), for ever. Rule 2 converges to argmax μ_a, the best one can do without the state, "
+        "and loses nothing. Rule 3 sees (1 − p_m)μ_{s,a} + p_m·μ_a, so its means shrink towards the average by the "
+        "share hidden. Where that changes the order of actions it is wrong even when the state is seen: in state y as "
+        "soon as p_m > Δ_y/(Δ_y + Δ̄) = 0.5/1.05 ≈ 0.476.",
+        "So with a context that does not determine the state, rules 1 and 3 lose in proportion to time. What speaks "
+        "for them is speed, not the limit.",
     ),
-    broken="MAR: y is hidden more often than x. Rule 2 still loses nothing; rules 1 and 3 guess from the wrong distribution and lose something else.",
+    broken="MAR: y is hidden more often than x. Rule 2 still loses nothing; rules 1 and 3 guess from the wrong "
+    "distribution and lose something else.",
     simulate=_rules,
 )
 

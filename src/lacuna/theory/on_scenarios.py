@@ -10,7 +10,8 @@ from lacuna.theory.scenarios import SCENARIOS, Regret, regret
 from lacuna.theory.statement import Evidence, Formula, Measurement, Relation, Statement
 
 _SETTING = (
-    "three contexts, three states (two in scenario 4), three actions; the right action depends on context and state; rewards with variance 1",
+    "three contexts, three states (two in scenario 4), three actions; the right action depends on context and state; "
+    "rewards with variance 1",
     "500 steps, ε = 0.05, K = 5 guesses from the shares seen so far; what was never tried is tried first",
     "regret of the greedy choices against the best choice given what is seen",
 )
@@ -35,7 +36,11 @@ def _advantages(scenario: str, shares: tuple[float, ...], effort: float, seed: i
     found = regret_in(scenario, effort, seed)
     name = SCENARIOS[scenario][0]
     return [
-        Measurement(f"regret(missing as a state) − regret(imputed means), {name}, share hidden {share}", {}, *found.advantage(share))
+        Measurement(
+            f"regret(missing as a state) − regret(imputed means), {name}, share hidden {share}",
+            {},
+            *found.advantage(share),
+        )
         for share in shares
     ]
 
@@ -59,7 +64,8 @@ PREDICTIVE = Statement(
     printed=_formula(">"),
     right=None,
     proof=(
-        "Imputing pools what missing as a state splits into two buckets (see the case of a context that says everything). With 5 % of wrong guesses the bias is too small to change an order of actions.",
+        "Imputing pools what missing as a state splits into two buckets (see the case of a context that says "
+        "everything). With 5 % of wrong guesses the bias is too small to change an order of actions.",
     ),
     broken="Predictiveness: in scenario 2 the sign turns.",
     simulate=lambda effort, seed: _preference(
@@ -71,13 +77,16 @@ UNPREDICTIVE = Statement(
     id="scenario-unpredictive",
     title="Scenario 2: no predictive value, MAR: keep `?` apart",
     place="A.2.1, scenario 2",
-    claim="If context and state are independent, imputing only adds noise to the estimates for states that are seen; missing as a state is better.",
+    claim="If context and state are independent, imputing only adds noise to the estimates for states that are seen; "
+    "missing as a state is better.",
     assumptions=(*_SETTING, "p = (0.5, 0.3, 0.2) whatever the context; hidden whatever the state"),
     printed=_formula("<"),
     right=None,
     proof=(
-        "It adds more than noise. The imputed means tend to (1 − p_m)μ_{s,a} + p_m·μ_a, which for a large share hidden ranks the actions like μ_a, wrongly for two states of three; this loss grows in proportion to time. "
-        "Near a share of 1 hardly any state is seen, and imputing, which pools, is no worse: the statement holds in the middle, not at the end.",
+        "It adds more than noise. The imputed means tend to (1 − p_m)μ_{s,a} + p_m·μ_a, which for a large share hidden "
+        "ranks the actions like μ_a, wrongly for two states of three; this loss grows in proportion to time. Near a "
+        "share of 1 hardly any state is seen, and imputing, which pools, is no worse: the statement holds in the "
+        "middle, not at the end.",
     ),
     broken="No predictive value: in scenario 1 the sign turns.",
     simulate=lambda effort, seed: _preference(
@@ -89,11 +98,15 @@ SIGNAL = Statement(
     id="scenario-signal",
     title="Scenario 3: missing is a signal, NMAR: keep `?` apart",
     place="A.2.1, scenario 3",
-    claim="If a state is hidden exactly when it has a value that is never seen, `?` is that value, and imputing from what was seen is far off.",
+    claim="If a state is hidden exactly when it has a value that is never seen, `?` is that value, and imputing from "
+    "what was seen is far off.",
     assumptions=(*_SETTING, "the third state is always hidden, and nothing else is"),
     printed=_formula("<"),
     right=None,
-    proof=("Guesses are always wrong, and every hidden reward is credited to a wrong state; the mean of `?` is exactly that of the hidden state.",),
+    proof=(
+        "Guesses are always wrong, and every hidden reward is credited to a wrong state; the mean of `?` is exactly "
+        "that of the hidden state.",
+    ),
     broken="The signal: in scenario 1 a hidden state says nothing that the context does not, and the sign turns.",
     simulate=lambda effort, seed: _preference(
         ("signal", (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)), ("predictive", (0.5, 0.7, 0.9)), effort, seed
@@ -104,12 +117,18 @@ GENERAL = Statement(
     id="scenario-general",
     title="Scenario 4: general NMAR: it depends on whether states rank actions alike",
     place="A.2.1, scenario 4",
-    claim="Skewed guesses do harm only if the states want different actions; if they rank the actions alike, imputing is still better.",
-    assumptions=(*_SETTING, "two states, the second hidden four times as often as the first (or whenever it occurs)", "both states rank the actions alike"),
+    claim="Skewed guesses do harm only if the states want different actions; if they rank the actions alike, imputing "
+    "is still better.",
+    assumptions=(
+        *_SETTING,
+        "two states, the second hidden four times as often as the first (or whenever it occurs)",
+        "both states rank the actions alike",
+    ),
     printed=_formula(">"),
     right=None,
     proof=(
-        "If all states rank the actions alike, so does every mixture of their means: no bias of the kind imputing makes can change the order, and pooling is a pure gain. If they do not, the mixture can.",
+        "If all states rank the actions alike, so does every mixture of their means: no bias of the kind imputing "
+        "makes can change the order, and pooling is a pure gain. If they do not, the mixture can.",
     ),
     broken="Alike ranking: when the two states want different actions the sign turns.",
     simulate=lambda effort, seed: _preference(
@@ -124,7 +143,10 @@ def _arch(scenario: str, what: str, found: tuple[float, float]) -> Measurement:
 
 def _u_shape(effort: float, seed: int) -> Evidence:
     what = "regret of missing as a state at half hidden, less the larger of those at 2 % and 98 %"
-    kept = [_arch(scenario, what, regret_in(scenario, effort, seed).arch(MISSING_AS_STATE)) for scenario in ("predictive", "opposed")]
+    kept = [
+        _arch(scenario, what, regret_in(scenario, effort, seed).arch(MISSING_AS_STATE))
+        for scenario in ("predictive", "opposed")
+    ]
     broken = [_knowing("unpredictive", effort, seed), _knowing("opposed", effort, seed)]
     return Evidence(tuple(kept), tuple(broken))
 
@@ -144,11 +166,17 @@ U_SHAPE = Statement(
     printed=Formula('"regret"_?(1/2) > "max"("regret"_?(0.02), "regret"_?(0.98))', lambda _: 0.0, ">"),
     right=None,
     proof=(
-        "The number of things to learn is what makes it. With nothing hidden there is one bucket for each context and state; with everything hidden one for each context; in between there are both, each filled at its own "
-        "speed. A bucket costs at most what it takes to sort its actions out, so a bucket that is hardly ever met costs little: the sides of the U are about as wide as that cost over the length of the run, and they get steeper as runs get longer.",
-        "It is a U of performance against what could be done. Against knowing the hidden states, performance falls with the share hidden, and the right side of the U is gone, except where the context or the fact of hiding tells the state.",
+        "The number of things to learn is what makes it. With nothing hidden there is one bucket for each context and "
+        "state; with everything hidden one for each context; in between there are both, each filled at its own speed. "
+        "A bucket costs at most what it takes to sort its actions out, so a bucket that is hardly ever met costs "
+        "little: the sides of the U are about as wide as that cost over the length of the run, and they get steeper "
+        "as runs get longer.",
+        "It is a U of performance against what could be done. Against knowing the hidden states, performance falls "
+        "with the share hidden, and the right side of the U is gone, except where the context or the fact of hiding "
+        "tells the state.",
     ),
-    broken="The yardstick: against knowing every hidden state, the loss that no method can avoid is added, and regret at 98 % is the largest.",
+    broken="The yardstick: against knowing every hidden state, the loss that no method can avoid is added, and regret "
+    "at 98 % is the largest.",
     simulate=_u_shape,
 )
 

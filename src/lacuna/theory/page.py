@@ -20,8 +20,9 @@ from lacuna.theory.notation import to_html, to_mathml
 from lacuna.theory.statement import MEANINGS, STANDARD_ERRORS, Comparison, Formula, Judgement, Outcome, Verdict
 
 _LEAD = (
-    "The appendix of the paper argues for fractional updates and for imputing at all. Here every statement of it is put to the test: what it says, under which assumptions, the formula, "
-    "a simulation under exactly those assumptions, one in which an assumption is broken on purpose, and a verdict that follows from the numbers."
+    "The appendix of the paper argues for fractional updates and for imputing at all. Here every statement of it is "
+    "put to the test: what it says, under which assumptions, the formula, a simulation under exactly those "
+    "assumptions, one in which an assumption is broken on purpose, and a verdict that follows from the numbers."
 )
 _CLASSES: dict[Verdict, str] = {
     "holds": "supported", "holds, made exact": "supported", "answered": "supported",
@@ -38,11 +39,15 @@ _FIGURES_OF = {
     "updates": ("updates",),
 }
 _INTRODUCTIONS = {
-    "imputing": "How well is a transition probability learned if tuples with a hidden next state are filled in and counted? It depends on who fills them in: an oracle helps, an estimate costs a little, "
-    "and a model that learns from its own imputations slows down without bound once half of the tuples are incomplete.",
-    "means": "In one context of a contextual bandit, what do the mean rewards estimate that a learner keeps? The formulas of the appendix hold, if actions do not learn. Learners, which is what they are for, bias them.",
-    "acting": "Three ways to act on a state that may be hidden, and four kinds of missingness. In the end, treating missing as a state loses nothing that could be had; imputing is faster where it is right.",
-    "updates": "The paper gives each of K pathways a share α/K of an update, one after the other, and takes the K of them for one update at rate α. They are one update at a smaller rate.",
+    "imputing": "How well is a transition probability learned if tuples with a hidden next state are filled in and "
+    "counted? It depends on who fills them in: an oracle helps, an estimate costs a little, and a model that learns "
+    "from its own imputations slows down without bound once half of the tuples are incomplete.",
+    "means": "In one context of a contextual bandit, what do the mean rewards estimate that a learner keeps? The "
+    "formulas of the appendix hold, if actions do not learn. Learners, which is what they are for, bias them.",
+    "acting": "Three ways to act on a state that may be hidden, and four kinds of missingness. In the end, treating "
+    "missing as a state loses nothing that could be had; imputing is faster where it is right.",
+    "updates": "The paper gives each of K pathways a share α/K of an update, one after the other, and takes the K of "
+    "them for one update at rate α. They are one update at a smaller rate.",
 }
 
 _STYLE = Markup("""<style>
@@ -68,7 +73,7 @@ def write_page(judgements: Sequence[Judgement], curves: Sequence[Curves], folder
     for one in curves:
         files = write_files(specs[one.id], folder / "figures", one.id)
         links = {kind.upper(): f"figures/{path.name}" for kind, path in files.items()}
-        figures[one.id] = Figure(one.id, one.title, _prose(one.caption), {(): _for_a_page(specs[one.id])}, links)
+        figures[one.id] = Figure(one.id, one.title, _prose(one.caption), {(): _for_a_page(specs[one.id])}, {(): links})
     path = folder / "index.html"
     paper = "../index.html" if (folder.parent / "index.html").exists() else ""
     path.write_text(page_of(judgements, figures, paper).html(), encoding="utf-8")
@@ -90,9 +95,9 @@ def page_of(judgements: Sequence[Judgement], figures: Mapping[str, Figure], pape
         blocks += [figures[name].html() for name in _FIGURES_OF[part] if name in figures]
         sections.append(Section(part, title, Markup("\n").join(blocks)))
     sections.append(Section("method", "How verdicts are reached", _method()))
-    footer = Markup('The same as data: <a href="theory.json">theory.json</a>. Made by <code>lacuna theory</code>.{}').format(
-        Markup(' <a href="{}">The paper\'s page</a>.').format(paper) if paper else ""
-    )
+    footer = Markup(
+        'The same as data: <a href="theory.json">theory.json</a>. Made by <code>lacuna theory</code>.{}'
+    ).format(Markup(' <a href="{}">The paper\'s page</a>.').format(paper) if paper else "")
     lead = paragraphs(_LEAD, _summary(judgements))
     return Page("The appendix, checked", lead, sections, dark=DARK, footer=footer)
 
@@ -101,7 +106,8 @@ def _summary(judgements: Sequence[Judgement]) -> str:
     """How it came out, in one sentence."""
     counts = Counter(judgement.verdict for judgement in judgements)
     right = counts["holds"] + counts["holds, made exact"]
-    text = f"Of {len(judgements)} statements, {right} hold as printed, {counts['holds as corrected']} only once corrected"
+    text = f"Of {len(judgements)} statements, {right} hold as printed, {counts['holds as corrected']} only once "
+    "corrected"
     text += f", and {counts['answered']} are answers to what the print leaves open."
     rest = counts["fails"] + counts["undecided"]
     return text + (f" {rest} remain undecided or fail." if rest else "")
@@ -109,7 +115,9 @@ def _summary(judgements: Sequence[Judgement]) -> str:
 
 def _verdicts(judgements: Sequence[Judgement]) -> Markup:
     counts = Counter(judgement.verdict for judgement in judgements)
-    items = [(str(counts[verdict]), f"{verdict}: {meaning}") for verdict, meaning in MEANINGS.items() if counts[verdict]]
+    items = [
+        (str(counts[verdict]), f"{verdict}: {meaning}") for verdict, meaning in MEANINGS.items() if counts[verdict]
+    ]
     rows = [
         (
             Markup('<a href="#{}">{}</a>').format(judgement.statement.id, _prose(judgement.statement.title)),
@@ -168,7 +176,9 @@ def _statement(judgement: Judgement) -> Markup:
         kind=_CLASSES[judgement.verdict], claim=_prose(statement.claim), printed=printed, right=right,
         assumptions=details("Assumptions", _list(statement.assumptions)),
         proof=details("Proof", paragraphs(*(_prose(text) for text in statement.proof))),
-        kept=details(_count("Simulation under the assumptions", judgement.right or judgement.printed), _comparisons(judgement)),
+        kept=details(
+            _count("Simulation under the assumptions", judgement.right or judgement.printed), _comparisons(judgement)
+        ),
         broken=details(
             Markup("An assumption broken on purpose: {}").format(_count_broken(judgement)),
             Markup("{}{}").format(paragraphs(_prose(statement.broken)), _broken(judgement)),
@@ -180,7 +190,9 @@ def _formula(name: str, formula: Formula | None) -> Markup:
     if formula is None:
         return Markup("")
     drawn = Markup(to_mathml(formula.text))  # noqa: S704  our own notation, escaped there
-    return Markup('<div class="formula"><span class="quiet">{}</span><div class="scroll">{}</div></div>').format(name, drawn)
+    return Markup('<div class="formula"><span class="quiet">{}</span><div class="scroll">{}</div></div>').format(
+        name, drawn
+    )
 
 
 def _prose(text: str) -> Markup:
@@ -221,7 +233,11 @@ def _broken(judgement: Judgement) -> Markup:
 
 def _measured(comparison: Comparison) -> list[Text | Cell]:
     one = comparison.measurement
-    return [_prose(one.what), Cell(_plain(one.value), one.value), Cell(_plain(comparison.tolerance, digits=2), comparison.tolerance)]
+    return [
+        _prose(one.what),
+        Cell(_plain(one.value), one.value),
+        Cell(_plain(comparison.tolerance, digits=2), comparison.tolerance),
+    ]
 
 
 def _outcome(comparison: Comparison) -> Cell:
@@ -245,10 +261,14 @@ def _plain(value: float, digits: int = 4) -> str:
 
 def _method() -> Markup:
     return paragraphs(
-        f"A simulation knows no formula: it gives measurements, each with its case and its standard error. A formula knows no simulation: it gives a number for a case. An equation agrees if the measurement lies within "
-        f"{STANDARD_ERRORS:g} standard errors of it, which chance exceeds once in 16,000 comparisons, and if that is less than a tenth of the value; otherwise the simulation is too coarse and the verdict is “undecided”. "
+        f"A simulation knows no formula: it gives measurements, each with its case and its standard error. A formula "
+        f"knows no simulation: it gives a number for a case. An equation agrees if the measurement lies within "
+        f"{STANDARD_ERRORS:g} standard errors of it, which chance exceeds once in 16,000 comparisons, and if that is "
+        f"less than a tenth of the value; otherwise the simulation is too coarse and the verdict is “undecided”. "
         "An inequality agrees if the measurement is on the right side by as much.",
-        "Where nothing is random, as in updates of Q, the tolerance is what rounding may do. Where a limit is compared with a finite time, it contains what the exact recursion says is still missing.",
-        "A statement holds if every measurement agrees. Where a formula of the print disagrees and a corrected one agrees with every measurement, it holds as corrected. The same comparisons catch formulas that are wrong on purpose; "
-        "this is one of the tests of the package.",
+        "Where nothing is random, as in updates of Q, the tolerance is what rounding may do. Where a limit is compared "
+        "with a finite time, it contains what the exact recursion says is still missing.",
+        "A statement holds if every measurement agrees. Where a formula of the print disagrees and a corrected one "
+        "agrees with every measurement, it holds as corrected. The same comparisons catch formulas that are wrong on "
+        "purpose; this is one of the tests of the package.",
     )

@@ -42,7 +42,8 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "verdict": judgement.verdict,
         "breaks": judgement.breaks,
         "under_the_assumptions": [
-            _comparison(one) | ({"printed": _number(printed[id(one.measurement)].predicted)} if judgement.printed else {})
+            _comparison(one)
+            | ({"printed": _number(printed[id(one.measurement)].predicted)} if judgement.printed else {})
             for one in kept
         ],
         "assumption_broken": [_comparison(one) for one in judgement.broken],

@@ -28,7 +28,7 @@ _C = _S = _A = 3
 def _matching_rewards() -> Floats:
     """In context c and state s, action (c + s) mod 3 pays 1 on average, the others 0."""
     c, s, a = np.ogrid[:_C, :_S, :_A]
-    return ((c + s) % _A == a).astype(float)
+    return np.where((c + s) % _A == a, 1.0, 0.0)
 
 
 def _even() -> Floats:

@@ -170,7 +170,11 @@ def compare(formula: Formula, measurement: Measurement) -> Comparison:
     predicted = formula.value(measurement.case)
     tolerance = STANDARD_ERRORS * measurement.error
     outcome = _outcome(formula.relation, measurement.value - predicted, tolerance)
-    if formula.relation == "=" and outcome == "agrees" and tolerance > COARSEST * max(abs(predicted), measurement.scale):
+    if (
+        formula.relation == "="
+        and outcome == "agrees"
+        and tolerance > COARSEST * max(abs(predicted), measurement.scale)
+    ):
         outcome = "undecided"
     return Comparison(measurement, formula.relation, predicted, tolerance, outcome)
 

@@ -67,8 +67,9 @@ def binomial(u: float, K: int, p: float) -> int:
 def follow_tuples(numbers: Floats, rule: Tuples, marks: NDArray[np.int64], out: Floats) -> None:
     """Follow one path per row of `numbers`, noting at each mark the imputing and the complete-case estimates.
 
-    The first tuple is complete, so that there always is an estimate to impute with; an oracle needs none. Two numbers are used per tuple:
-    one says whether it is the state in question and whether it is observed, one fills it in.
+    The first tuple is complete, so that there always is an estimate to impute with; an oracle needs none. Two
+    numbers are used per tuple: one says whether it is the state in question and whether it is observed, one fills
+    it in.
     """
     hit_seen = rule.p * rule.seen
     other_seen = rule.p + (1.0 - rule.p) * rule.seen_other
@@ -118,7 +119,7 @@ def estimates(rule: Tuples, marks: list[int], paths: int, seed: int, name: str) 
 
 @kernel
 def follow_averages(numbers: Floats, p: float, p_o: float, out: Floats) -> None:
-    """The estimators of the theorem, from complete data: p̂_t, p_o p̂_t + (1-p_o) Σ_j<t p̂_j / t, and the same with p̂_t."""
+    """The theorem's estimators, from complete data: p̂_t, p_o p̂_t + (1-p_o) Σ_j<t p̂_j / t, and p̂_t inside the sum."""
     t = numbers.shape[1]
     for path in range(numbers.shape[0]):
         hits, total = 0.0, 0.0
