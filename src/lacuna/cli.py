@@ -237,7 +237,9 @@ def bench(
 
 @app.command()
 def theory(
-    out: Annotated[Path, typer.Option(help="The folder to write the page, its data and its figures to.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="The folder to write the page, its data and its figures to.", show_default=False)
+    ],
     workers: Annotated[int | None, typer.Option(help="Statements at a time.", show_default="one per core")] = None,
     effort: Annotated[float, typer.Option(help="Size of the simulations; below 1 is faster and coarser.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the simulations.")] = 0,

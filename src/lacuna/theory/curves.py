@@ -319,7 +319,7 @@ def regrets(effort: float, seed: int) -> Curves:
         "regret", "Four scenarios, three rules",
         "Regret over 500 steps of the greedy choices against the best choice given what is seen, by the share of "
         "states hidden. Imputing wins where the context predicts the state or all states want the same action; "
-        "missing as a state wins everywhere else, and never loses much.",
+        "missing as a state wins everywhere else.",
         tuple(Panel(key, title, "share hidden", "regret") for key, (title, _) in SCENARIOS.items()),
         tuple(Series(RULE_NAMES[kind], role) for kind, role in _OF_RULE), tuple(rows), columns=3,
     )  # fmt: skip

@@ -116,7 +116,7 @@ def _markup(node: _Node) -> str:
         case "below" | "above" | "both":
             return _scripts(node, inside)
         case "accent":
-            return f"<mi>{escape(node.text)}</mi>"
+            return f'<mi style="font-style: italic">{escape(node.text)}</mi>'
         case "words":
             return f"<mtext>{escape(node.text)}</mtext>"
         case "number":
@@ -210,4 +210,4 @@ def _lowered(text: str) -> str:
     text = re.sub(r"\^\(((?:[^()]|\([^()]*\))*)\)", r"<sup>\1</sup>", text)
     text = re.sub(r"(?<=[\w)\u0302\u0303])\^(\w)", r"<sup>\1</sup>", text)
     text = re.sub(r"_\{([^}]*)\}", r"<sub>\1</sub>", text)
-    return re.sub(r"(?<=[^\W_])([\u0302\u0303]?)_([^\W_]+(?:,[a-z]\b)*|\?(?:,[a-z]\b)?)", r"\1<sub>\2</sub>", text)
+    return re.sub(r"(?<=[^\W_])([\u0302\u0303]?)_([A-Za-z0-9]+(?:,[a-z]\b)*|\?(?:,[a-z]\b)?)", r"\1<sub>\2</sub>", text)

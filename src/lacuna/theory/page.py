@@ -105,10 +105,9 @@ def page_of(judgements: Sequence[Judgement], figures: Mapping[str, Figure], pape
 def _summary(judgements: Sequence[Judgement]) -> str:
     """How it came out, in one sentence."""
     counts = Counter(judgement.verdict for judgement in judgements)
-    right = counts["holds"] + counts["holds, made exact"]
-    text = f"Of {len(judgements)} statements, {right} hold as printed, {counts['holds as corrected']} only once "
-    "corrected"
-    text += f", and {counts['answered']} are answers to what the print leaves open."
+    right, mended = counts["holds"] + counts["holds, made exact"], counts["holds as corrected"]
+    text = f"Of {len(judgements)} statements, {right} hold as printed, {mended} hold only as corrected here, "
+    text += f"and {counts['answered']} answer what the print leaves open."
     rest = counts["fails"] + counts["undecided"]
     return text + (f" {rest} remain undecided or fail." if rest else "")
 

@@ -75,8 +75,8 @@ SCENARIOS: dict[str, tuple[str, Callable[[float], World]]] = {
     "predictive": ("1. predictive, MAR", predictive),
     "unpredictive": ("2. not predictive, MAR", unpredictive),
     "signal": ("3. missing is a signal, NMAR", signal),
-    "alike": ("4a. general NMAR, states rank actions alike", skewed_alike),
-    "opposed": ("4b. general NMAR, states rank actions differently", skewed_opposed),
+    "alike": ("4a. NMAR, actions ranked alike", skewed_alike),
+    "opposed": ("4b. NMAR, actions ranked apart", skewed_opposed),
 }
 
 
@@ -128,16 +128,18 @@ def price_of_not_knowing(world: World) -> float:
     return float(known - blind)
 
 
-def regret(scenario: str, paths: int, seed: int, shares: tuple[float, ...] = SHARES, steps: int = STEPS) -> Regret:
-    """Regret of the three rules in a scenario by the share of states hidden."""
+def regret(
+    scenario: str, paths: int, seed: int, shares: tuple[float, ...] = SHARES, kinds: tuple[int, ...] = RULES
+) -> Regret:
+    """Regret in a scenario by the share of states hidden; of rules that are not asked for, NaN."""
     shape = (len(shares), len(RULES))
-    mean, error, seen, lost, late = (np.empty(shape) for _ in range(5))
-    unknown = np.array([steps * price_of_not_knowing(SCENARIOS[scenario][1](share)) for share in shares])
+    mean, error, seen, lost, late = (np.full(shape, np.nan) for _ in range(5))
+    unknown = np.array([STEPS * price_of_not_knowing(SCENARIOS[scenario][1](share)) for share in shares])
     for i, share in enumerate(shares):
         world = SCENARIOS[scenario][1](share)
-        for kind in RULES:
+        for kind in kinds:
             rule = make_rule(kind, world, epsilon=EPSILON, K=K)
-            outcome = run_bandit(world, rule, steps, paths, seed, "scenario", scenario, share, kind)
+            outcome = run_bandit(world, rule, STEPS, paths, seed, "scenario", scenario, share, kind)
             mean[i, kind], error[i, kind] = outcome.regret.mean(), error_of_mean(outcome.regret)
             seen[i, kind], lost[i, kind] = outcome.losses.sum(axis=1).mean(axis=0)
             late[i, kind] = outcome.losses[:, 1].sum(axis=1).mean()
