@@ -23,9 +23,11 @@ def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Jud
     started = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     with _progress(len(STATEMENTS) + 1) as tell:
-        judgements = examine(workers=workers, effort=effort, seed=seed, tell=lambda one: tell(one.statement.title))
+        judgements = examine(
+            STATEMENTS, workers=workers, effort=effort, seed=seed, tell=lambda one: tell(one.statement.title)
+        )
         tell("charts and page")
-        curves = all_curves(judgements, effort, seed)
+        curves = all_curves(judgements, effort, seed, workers)
         data = as_data(judgements, curves, effort=effort, seed=seed)
         (out / "theory.json").write_text(
             json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"

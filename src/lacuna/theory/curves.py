@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,9 +16,8 @@ from lacuna.theory.on_imputing import estimated_ratio, name_of
 from lacuna.theory.on_means import truncated_inverse
 from lacuna.theory.on_recursion import recursive_ratio
 from lacuna.theory.on_rules import MEANS, SHARES, limit_loss
-from lacuna.theory.on_scenarios import regret_in
 from lacuna.theory.on_updates import effective_rate, printed_rate, same_state_rate
-from lacuna.theory.scenarios import EPSILON, SCENARIOS, K, predictive
+from lacuna.theory.scenarios import EPSILON, SCENARIOS, K, Regret, predictive, regret
 from lacuna.theory.scenarios import SHARES as HIDDEN_SHARES
 from lacuna.theory.statement import Judgement, Measurement
 from lacuna.theory.transitions import INFINITE, recursive_moments
@@ -305,14 +305,13 @@ def trade_off(paths: int, seed: int) -> Curves:
     )  # fmt: skip
 
 
-def regrets(effort: float, seed: int) -> Curves:
+def regrets(found: dict[str, Regret]) -> Curves:
     """Regret of the three rules in all scenarios."""
     rows: list[Row] = []
-    for scenario in SCENARIOS:
-        found = regret_in(scenario, effort, seed)
+    for scenario, one in found.items():
         for kind, _ in _OF_RULE:
             rows += [
-                _dot(scenario, RULE_NAMES[kind], share, float(found.mean[i, kind]), float(found.error[i, kind]), "path")
+                _dot(scenario, RULE_NAMES[kind], share, float(one.mean[i, kind]), float(one.error[i, kind]), "path")
                 for i, share in enumerate(HIDDEN_SHARES)
             ]
     return Curves(
@@ -325,16 +324,15 @@ def regrets(effort: float, seed: int) -> Curves:
     )  # fmt: skip
 
 
-def u_shapes(effort: float, seed: int) -> Curves:
+def u_shapes(found: dict[str, Regret]) -> Curves:
     """Missing as a state against two yardsticks."""
     rows: list[Row] = []
     blind, knowing = "against the best choice given what is seen", "against knowing every hidden state"
-    for scenario in SCENARIOS:
-        found = regret_in(scenario, effort, seed)
+    for scenario, one in found.items():
         for i, share in enumerate(HIDDEN_SHARES):
-            y, error = float(found.mean[i, MISSING_AS_STATE]), float(found.error[i, MISSING_AS_STATE])
+            y, error = float(one.mean[i, MISSING_AS_STATE]), float(one.error[i, MISSING_AS_STATE])
             rows.append(_dot(scenario, blind, share, y, error, "path"))
-            rows.append(_dot(scenario, knowing, share, y + float(found.unknown[i]), error, "path"))
+            rows.append(_dot(scenario, knowing, share, y + float(one.unknown[i]), error, "path"))
     return Curves(
         "u-shape", "Does missing-as-state show a U?",
         "Regret of missing as a state, an arch being a U of performance. Against what could be done with what is seen, "
@@ -370,10 +368,16 @@ def early(paths: int, seed: int) -> Curves:
     )  # fmt: skip
 
 
-def all_curves(judgements: Iterable[Judgement], effort: float, seed: int) -> tuple[Curves, ...]:
+def all_curves(judgements: Iterable[Judgement], effort: float, seed: int, workers: int = 1) -> tuple[Curves, ...]:
     """Every figure, in the order of the appendix."""
     by_id = {judgement.statement.id: judgement for judgement in judgements}
+    with ThreadPoolExecutor(workers) as pool:
+        late = pool.submit(early, max(2, int(400 * effort)), seed)
+        found = dict(
+            zip(SCENARIOS, pool.map(lambda name: regret(name, int(600 * effort), seed), SCENARIOS), strict=True)
+        )
+        gaps = trade_off(int(3000 * effort), seed)
     return (
-        variances(by_id), decay(by_id), adaptive_bias(by_id), plateau(by_id), trade_off(int(3000 * effort), seed),
-        rules(by_id), regrets(effort, seed), u_shapes(effort, seed), early(int(400 * effort), seed), updates(by_id),
+        variances(by_id), decay(by_id), adaptive_bias(by_id), plateau(by_id), gaps, rules(by_id), regrets(found),
+        u_shapes(found), late.result(), updates(by_id),
     )  # fmt: skip

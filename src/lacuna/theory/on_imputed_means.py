@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from lacuna.theory.bandit import (
@@ -245,6 +247,7 @@ def crossing(t: int) -> float:
     return high
 
 
+@lru_cache(maxsize=64)
 def simulated_gap(q: float, t: int, paths: int, seed: int, guesses: int = TRUE_SHARES) -> tuple[float, float]:
     """The same difference from a simulation, and its standard error."""
     world = make_world([1.0], [[q, 1 - q]], 0.5, [[[1.0, 0.5], [0.0, 0.5]]])
@@ -266,11 +269,11 @@ def _change(low: float, high: float, t: int, paths: int, seed: int, guesses: int
     how = ", guesses that look at the reward" if guesses == GIVEN_REWARD else ""
     what = f"change of MSE(imputed) − MSE(observed) from q = {low} to {high} after {t} steps{how}"
     case = {"low": low, "high": high, "t": t}
-    return Measurement(what, case, after - before, float(np.hypot(error, other)), scale=0.05)
+    return Measurement(what, case, after - before, float(np.hypot(error, other)), scale=0.06)
 
 
 def _tradeoff(effort: float, seed: int) -> Evidence:
-    paths = {100: int(64_000 * effort), 400: int(24_000 * effort)}
+    paths = {100: int(100_000 * effort), 400: int(24_000 * effort)}
     kept = [_change(0.5, q, t, paths[t], seed) for t in paths for q in (0.9, 0.98, 1.0)]
     return Evidence(tuple(kept), (_change(0.5, 0.9, 400, paths[400], seed, GIVEN_REWARD),))
 

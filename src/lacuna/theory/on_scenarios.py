@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from threading import Lock
 
-from lacuna.theory.bandit import MISSING_AS_STATE
-from lacuna.theory.scenarios import SCENARIOS, Regret, regret
+from lacuna.theory.bandit import IMPUTED_MEANS, MISSING_AS_STATE
+from lacuna.theory.scenarios import SCENARIOS, regret
 from lacuna.theory.statement import Evidence, Formula, Measurement, Relation, Statement
 
 _SETTING = (
@@ -15,34 +14,19 @@ _SETTING = (
     "500 steps, ε = 0.05, K = 5 guesses from the shares seen so far; what was never tried is tried first",
     "regret of the greedy choices against the best choice given what is seen",
 )
-_PATHS = 1000
+_PAIR = (MISSING_AS_STATE, IMPUTED_MEANS)
 
 
-_LOCKS = {scenario: Lock() for scenario in SCENARIOS}
-
-
-def regret_in(scenario: str, effort: float, seed: int) -> Regret:
-    """Regret in a scenario, simulated once for all statements and charts that use it."""
-    with _LOCKS[scenario]:  # two threads that ask at once would otherwise both simulate
-        return _regret_in(scenario, int(_PATHS * effort), seed)
-
-
-@lru_cache(maxsize=2 * len(SCENARIOS))
-def _regret_in(scenario: str, paths: int, seed: int) -> Regret:
-    return regret(scenario, paths, seed)
+@lru_cache(maxsize=256)
+def _advantage(scenario: str, share: float, paths: int, seed: int) -> tuple[float, float]:
+    """How much less imputed means lose than missing as a state, and its standard error."""
+    return regret(scenario, paths, seed, (share,), _PAIR).advantage(share)
 
 
 def _advantages(scenario: str, shares: tuple[float, ...], effort: float, seed: int) -> list[Measurement]:
-    found = regret_in(scenario, effort, seed)
-    name = SCENARIOS[scenario][0]
-    return [
-        Measurement(
-            f"regret(missing as a state) − regret(imputed means), {name}, share hidden {share}",
-            {},
-            *found.advantage(share),
-        )
-        for share in shares
-    ]
+    what = f"regret(missing as a state) − regret(imputed means), {SCENARIOS[scenario][0]}, share hidden"
+    paths = int(2400 * effort)
+    return [Measurement(f"{what} {share}", {}, *_advantage(scenario, share, paths, seed)) for share in shares]
 
 
 def _preference(
