@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 from scipy.stats import binom
 from typer.testing import CliRunner
 
@@ -414,7 +414,12 @@ def opened(browser: Browser, folder: Path, width: int = 1200, scheme: str = "lig
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
+
+    def note(request: Request) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            complaints.append(request.url)
+
+    page.on("request", note)
     page.goto((folder / "index.html").as_uri())
     page.locator("figure.chart[data-drawn]").nth(9).wait_for()
     return page, complaints
