@@ -327,9 +327,9 @@ def test_effort_must_be_positive() -> None:
     ("formula", "text"),
     [
         (r"\frac{a}{b + c}", "a/(b + c)"),
-        (r"\sum_{j=2}^{K} x_j", "Σ_(j = 2)ᴷx_j"),
+        (r"\sum_{j=2}^{K} x_j", "Σ_(j = 2)ᴷ x_j"),
         (r"\sqrt{p (1 − p)}", "√(p(1 − p))"),
-        ('x "if" p_o ≥ 1/2', "xifp_o ≥ 1/2"),
+        ('x "if" p_o ≥ 1/2', "x if p_o ≥ 1/2"),
         ("p̂_t^2", "p̂_t²"),
     ],
 )

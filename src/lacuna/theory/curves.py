@@ -141,7 +141,7 @@ def variances(judgements: dict[str, Judgement]) -> Curves:
     return Curves(
         "variances", "The price of counting imputations",
         "Variance of the estimated transition probability relative to complete tuples alone, against the share p_o of "
-        "complete tuples. The print says that the left ratio diverges; it never exceeds 2 + 1/4K. The right one does "
+        "complete tuples. The print says that the left ratio diverges; it never exceeds 2. The right one does "
         "diverge, at p_o = ½. Lines are the formulas, dots the simulations (right: and the exact recursion).",
         (
             Panel("estimated", "Drawn from complete tuples", "p_o", "variance ratio", level=1.0, zero=False),

@@ -13,6 +13,7 @@ from html import escape
 _SIGN = re.compile(r'\\[a-z]+|"[^"]*"|[0-9]+(?:[.,][0-9]+)*|[A-Za-zΑ-Ωα-ω?]\u0302|[A-Za-zΑ-Ωα-ω?]\u0303|\s+|.')
 _ACCENTS = "\u0302\u0303"
 _OPERATORS = set("=<>+−-·×/≤≥≠→≈,|∞()[]∈⟂:!;…←")
+_CLOSING = {"(": ")", "[": "]"}
 _RAISED = str.maketrans("0123456789+−-()nKtkj", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᴷᵗᵏʲ")
 
 
@@ -73,6 +74,10 @@ class _Reader:
         sign = self.take()
         if sign == "{":
             return self.row("}")
+        if sign in _CLOSING:
+            # What stands in brackets is one thing, so that an exponent belongs to all of it.
+            inside = self.row(_CLOSING[sign])
+            return _Node("row", parts=(_Node("operator", sign), inside, _Node("operator", _CLOSING[sign])))
         if sign == r"\frac":
             return _Node("frac", parts=(self.group(), self.group()))
         if sign == r"\sqrt":
@@ -110,7 +115,8 @@ def _markup(node: _Node) -> str:
     inside = [_markup(part) for part in node.parts]
     match node.kind:
         case "row":
-            return f"<mrow>{''.join(inside)}</mrow>"
+            padded = (_padded(part, text) for part, text in zip(node.parts, inside, strict=True))
+            return f"<mrow>{''.join(padded)}</mrow>"
         case "frac" | "sqrt":
             return f"<m{node.kind}>{''.join(inside)}</m{node.kind}>"
         case "below" | "above" | "both":
@@ -126,6 +132,13 @@ def _markup(node: _Node) -> str:
             return f"<mi>{escape(node.text)}</mi>"
         case _:
             return f"<mo>{escape(node.text)}</mo>"
+
+
+def _padded(node: _Node, text: str) -> str:
+    """Words between formulas need spaces around them, which MathML leaves out."""
+    return (
+        text.replace("<mtext>", "<mtext>\u00a0").replace("</mtext>", "\u00a0</mtext>") if node.kind == "words" else text
+    )
 
 
 def _scripts(node: _Node, inside: list[str]) -> str:
@@ -145,13 +158,14 @@ def to_text(text: str) -> str:
     '1 + (1 − p_o)²/(2p_o − 1)'
     """
     spaced = re.sub(r"\s+", " ", _plain(_tree(text))).strip()
-    return re.sub(r"([(\[|]) ?([−+]) ", r"\1\2", spaced).replace("| ", "|").replace("|", " | ")
+    spaced = re.sub(r"([(\[|→]) ?([−+]) ", r"\1\2", spaced).replace("→−", "→ −")
+    return re.sub(r"\s*\|\s*", " | ", re.sub(r" ([,;])", r"\1", spaced)).replace("( ", "(")
 
 
 def _plain(node: _Node) -> str:
     match node.kind:
         case "row":
-            return "".join(_plain(part) for part in node.parts)
+            return _in_a_row(node.parts)
         case "frac":
             return "/".join(_in_brackets(part) for part in node.parts)
         case "sqrt":
@@ -166,10 +180,17 @@ def _plain(node: _Node) -> str:
             return f" {node.text} "
         case "operator" if node.text in ",;":
             return f"{node.text} "
-        case "words":
-            return f" {node.text} " if node.text[:1].isalpha() and len(node.text) > 3 else node.text
         case _:
             return node.text
+
+
+def _in_a_row(parts: tuple[_Node, ...]) -> str:
+    """Parts side by side, with a space where an index or a sum would run into the next letter."""
+    texts = [f" {part.text} " if part.kind == "words" else _plain(part) for part in parts]
+    for i, part in enumerate(parts[:-1]):
+        if part.kind in ("below", "above", "both") and texts[i + 1][:1].isalnum():
+            texts[i] += " "
+    return "".join(texts)
 
 
 def _in_brackets(node: _Node) -> str:
