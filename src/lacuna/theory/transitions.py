@@ -99,7 +99,7 @@ def follow_tuples(numbers: Floats, rule: Tuples, marks: NDArray[np.int64], out: 
                 mass += rule.whole
             if t + 1 == marks[mark]:
                 out[path, mark, 0] = mass_hits / mass
-                out[path, mark, 1] = hits / n_seen
+                out[path, mark, 1] = hits / n_seen if n_seen > 0.0 else np.nan
                 mark += 1
 
 
