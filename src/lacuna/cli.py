@@ -15,7 +15,7 @@ import typer
 from lacuna import __version__
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
-from lacuna.study.command import tell_if_compiling
+from lacuna.study.command import checked_workers, tell_if_compiling
 
 if TYPE_CHECKING:
     from lacuna.methods import Settings
@@ -246,12 +246,10 @@ def theory(
 ) -> None:
     """Check the paper's appendix: every statement with its formula, a simulation and a verdict, on one page."""
     from lacuna.theory.command import run_theory
-    from lacuna.trials import default_workers
 
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}; it must be 1 or larger")
-    _tell_if_compiling()
-    run_theory(out, workers=workers or default_workers(), effort=effort, seed=seed)
+    workers = checked_workers(workers)
+    tell_if_compiling()
+    run_theory(out, workers=workers, effort=effort, seed=seed)
 
 
 if __name__ == "__main__":
