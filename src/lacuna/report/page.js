@@ -130,7 +130,7 @@ async function draw(figure) {
   figure.querySelector(".legend").replaceChildren(...legendOf(spec));
   applyChoices(result);
   drawing.style.minHeight = "";
-  figure.dataset.drawn = "yes";
+  figure.dataset.drawn = width;
 }
 
 // What readers choose for all charts: series that are off, and extras that a chart may have.
