@@ -79,11 +79,12 @@ def test_a_figure_not_run_in_a_reading_has_no_chart(table: pl.DataFrame) -> None
 
 def test_means_against_the_rate_are_those_of_the_runs(table: pl.DataFrame) -> None:
     point = by_rate(Source(table), EVERY).filter(series="MI K=10, synthetic", measure=WATER, x=0.4).row(0, named=True)
-    runs = table.filter(
-        continuing=False, stay=False, missingness="mcar:0.4", method="mi-synthetic", K=10, p_shuffle=0.0
-    ).filter(pl.col("trial") < 1000)
+    runs = table.filter(continuing=False, missingness="mcar:0.4", method="mi-synthetic", K=10, p_shuffle=0.0).filter(
+        pl.col("trial") < 1000
+    )
     best = max(
-        (group for _, group in runs.group_by("epsilon")), key=lambda group: group["mean_total_reward"].to_numpy().mean()
+        (group for _, group in runs.group_by("epsilon", "stay")),
+        key=lambda group: group["mean_total_reward"].to_numpy().mean(),
     )
     values = best["mean_water_steps"].to_numpy()
     reach = stats.t.ppf(0.975, 2) * values.std(ddof=1) / math.sqrt(3)

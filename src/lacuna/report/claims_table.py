@@ -35,7 +35,7 @@ def claims_table(findings: Sequence[Finding], titles: dict[str, str]) -> Markup:
         for claim in CLAIMS
         if any((claim.id, *way) in found for way in ways)
     ]
-    heads = ["Claim", "Where", *(Markup("{},<br>{}").format(*in_words(way)) for way in ways)]
+    heads = ["Claim", "Where", *(Markup("{}, <br>{}").format(*in_words(way)) for way in ways)]
     return Markup('<div class="cards claims">{}</div>').format(table(heads, rows))
 
 

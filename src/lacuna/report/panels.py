@@ -168,7 +168,7 @@ def _ticks(lowest: float, highest: float) -> list[float]:
     """Powers of ten with 2 and 5 between them, or powers of ten alone if these are many; none at the very top."""
     powers = range(floor(log10(lowest)), floor(log10(highest)) + 1)
     steps = (1, 2, 5) if highest / lowest < 700 else (1,)
-    return [step * 10.0**power for power in powers for step in steps if lowest <= step * 10.0**power < highest / 1.1]
+    return [step * 10.0**power for power in powers for step in steps if lowest <= step * 10.0**power < highest / 1.2]
 
 
 def _even_ticks(highest: float) -> list[float]:

@@ -111,7 +111,8 @@ def _numbers(source: Source, findings: Sequence[Finding], about: Mapping[str, An
     items: list[tuple[Any, Any]] = [*_reward(source)]
     items.append((Markup("{} <small>of {}</small>").format(counts["supported"], len(CLAIMS)), f"claims hold; {rest}."))
     steps = int(table["steps"].sum())
-    took = f" in {_duration(about['seconds'])}" if about.get("runs_made_now") else ""
+    # Only if all of them were made then: a command that goes on where it was tells the time of the rest.
+    took = f" in {_duration(about['seconds'])}" if about.get("runs_made_now") == table.height else ""
     items.append((_large(steps), f"steps in {table.height:,} runs{took}."))
     return numbers(items)
 
