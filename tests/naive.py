@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import Any
 
 State = tuple[int | None, ...]
 Path = State | None
@@ -66,6 +67,14 @@ def lake_outcomes(row: int, column: int, flooded: bool, action: int, wind: float
     return {key: p for key, p in table.items() if p > 0}
 
 
+def one_more(row: dict[Any, int], item: Any) -> dict[Any, int]:
+    """Count an item; the more frequent ones stand first, and newcomers behind their equals."""
+    n = 1 + row.get(item, 0)
+    others = [(other, m) for other, m in row.items() if other != item]
+    ahead = [(other, m) for other, m in others if m >= n]
+    return dict([*ahead, (item, n), *others[len(ahead) :]])
+
+
 class NaiveLearner:
     """Every method of SPEC §4 with dictionaries and loops.
 
@@ -77,11 +86,14 @@ class NaiveLearner:
     def __init__(
         self, sizes: Sequence[int], n_actions: int, *, method: str, K: int = 1, alpha: float, gamma: float,
         epsilon: float = 0.0, vote: str = "sampled", update: str = "sequential", p_shuffle: float = 0.0,
+        kappa: float = 0.0, smoothing: float = 0.0,
         imputation: Iterable[float], exploration: Iterable[float],
     ) -> None:  # fmt: skip
         self.sizes, self.actions = tuple(sizes), range(n_actions)
         self.method, self.K, self.alpha, self.gamma, self.epsilon = method, K, alpha, gamma, epsilon
         self.vote, self.update, self.p_shuffle = vote, update, p_shuffle
+        self.kappa, self.smoothing = kappa, smoothing
+        self.parts: dict[tuple[int, int, int], dict[int, int]] = defaultdict(dict)
         self.imputation, self.exploration = iter(imputation), iter(exploration)
         self.Q: dict[tuple[Path, int], float] = defaultdict(float)
         self.counts: dict[tuple[Path, int], dict[State, int]] = defaultdict(dict)
@@ -176,24 +188,53 @@ class NaiveLearner:
             row = self.counts[path, action]
             fits = set(self.agreeing(observation))
             agreeing = {s: n for s, n in row.items() if s in fits}
-            if agreeing:
-                rank = int(next(self.imputation) * sum(agreeing.values()))
-                for s, n in agreeing.items():
-                    rank -= n
-                    if rank < 0:
-                        drawn.append(s)
-                        break
-            else:
+            J, F = sum(agreeing.values()), self.parts_mass(path, action, observation)
+            if J + F == 0:
                 drawn.append(self.guess(observation))
+                continue
+            rank = next(self.imputation) * (J + F)
+            if rank >= J:
+                drawn.append(self.draw_parts(path, action, observation, (rank - J) / F))
+                continue
+            rank = int(rank)
+            for s, n in agreeing.items():
+                rank -= n
+                if rank < 0:
+                    drawn.append(s)
+                    break
         return drawn
 
+    def parts_mass(self, path: State, action: int, observation: State) -> float:
+        F = self.kappa
+        for j, (u, v) in enumerate(zip(path, observation, strict=True)):
+            if v is not None:
+                row = self.parts[j, u, action]
+                weight = sum(row.values()) + self.smoothing * self.sizes[j]
+                F *= (row.get(v, 0) + self.smoothing) / weight if weight > 0 else 1 / self.sizes[j]
+        return F
+
+    def draw_parts(self, path: State, action: int, observation: State, place: float) -> State:
+        """Each hidden component by its own counts, those of equal counts in the order they got there, then smoothing."""
+        state = list(observation)
+        for j, (u, v) in enumerate(zip(path, observation, strict=True)):
+            if v is not None:
+                continue
+            row = self.parts[j, u, action]
+            x = place * (sum(row.values()) + self.smoothing * self.sizes[j])
+            for value, n in row.items():
+                if x < n:
+                    state[j], place = value, x / n
+                    break
+                x -= n
+            else:
+                spot = x / self.smoothing if self.smoothing > 0 else place * self.sizes[j]
+                state[j] = min(int(spot), self.sizes[j] - 1)
+                place = spot - state[j]
+        return tuple(state)
+
     def count(self, s: State, action: int, s_next: State) -> None:
-        """Count a transition; the more frequent successors stand first, and newcomers behind their equals."""
-        row = list(self.counts[s, action].items())
-        n = 1 + dict(row).get(s_next, 0)
-        others = [(state, m) for state, m in row if state != s_next]
-        ahead = [(state, m) for state, m in others if m >= n]
-        self.counts[s, action] = dict([*ahead, (s_next, n), *others[len(ahead) :]])
+        """Count a transition."""
+        self.counts[s, action] = one_more(self.counts[s, action], s_next)
 
     def error(self, path: State, action: int, reward: float, terminated: bool, following: State) -> float:
         bootstrap = 0.0 if terminated else self.gamma * max(self.Q[following, a] for a in self.actions)
@@ -220,7 +261,11 @@ class NaiveLearner:
             # In units of 1/K, so that everything stays a whole number.
             for s, s_next in pairs:
                 self.count(s, action, s_next)
-        elif self.method == "mi-conservative" and complete:
+        elif self.method in ("mi-conservative", "mi-available") and complete:
             self.count(self.previous, action, observation)
+        if self.method == "mi-available":
+            for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
+                if u is not None and v is not None:
+                    self.parts[j, u, action] = one_more(self.parts[j, u, action], v)
         self.paths = following
         self.previous = observation

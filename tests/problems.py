@@ -47,7 +47,8 @@ def digest(run: Run, trace: Trace) -> str:
     """Actions, pathways, Q, counts, tallies and stream positions, to the bit."""
     positions = [s.position for s in (run.world, run.missingness, run.agent.imputation, run.agent.exploration)]
     total = hashlib.sha256(repr(positions).encode())
-    parts = [*trace, run.agent.memory.Q, *run.agent.model.to_arrays().values(), *run.tally]
+    parts = [*trace, run.agent.memory.Q, *run.agent.model.to_arrays().values(),
+             *run.agent.parts.to_arrays().values(), *run.tally]  # fmt: skip
     parts += [run.agent.memory.S, run.agent.memory.held, run.agent.memory.previous]
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())

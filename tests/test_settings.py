@@ -43,6 +43,8 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
         "vote": "sampled",
         "update": "sequential",
         "p_shuffle": 0.0,
+        "kappa": None,
+        "smoothing": None,
     }
     kw |= {"alpha": 0.1, "gamma": 1.0, "epsilon": 0.0} | given_settings
     wrong = [name for name in ("alpha", "gamma", "epsilon", "p_shuffle") if not is_share(kw[name])]
@@ -56,6 +58,11 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
     else:
         usual = {"K": None, "vote": "sampled", "update": "sequential", "p_shuffle": 0.0}
         wrong += [name for name, value in usual.items() if kw[name] != value]
+    for name in ("kappa", "smoothing"):
+        value = kw[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_WEIGHT
+        fine = value is None or (kw["method"] == "mi-available" and number)
+        wrong += [] if fine else [name]
     return wrong
 
 
@@ -66,6 +73,7 @@ any_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "method": st.one_of(st.sampled_from(list(METHODS)), st.sampled_from(ODD), st.text(max_size=5)),
         "K": st.one_of(st.integers(-2, 20), st.sampled_from([*ODD, MAX_PATHWAYS + 1])),
         "alpha": shares, "gamma": shares, "epsilon": shares, "p_shuffle": shares,
+        "kappa": st.one_of(st.none(), st.floats(0, 10), shares), "smoothing": st.one_of(st.none(), shares),
         "vote": st.sampled_from([*VOTES, "most", None, 3]),
         "update": st.sampled_from([*UPDATES, "never", None, []]),
     },

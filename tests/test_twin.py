@@ -48,6 +48,7 @@ def twin_of(run: Run) -> tuple[NaiveLearner, Numbers, Numbers]:
     twin = NaiveLearner(
         run.mdp.space.sizes, run.mdp.n_actions, method=case.method, K=case.pathways, alpha=case.alpha,
         gamma=case.gamma, epsilon=case.epsilon, vote=case.vote, update=case.update, p_shuffle=case.p_shuffle,
+        kappa=case.rules.kappa, smoothing=case.rules.smoothing,
         imputation=imputation, exploration=exploration,
     )  # fmt: skip
     return twin, imputation, exploration
@@ -120,6 +121,8 @@ def compare(twin: NaiveLearner, run: Run) -> None:
         if row
     }
     assert successors(agent) == order
+    twins = {(space.names[j], u, a, v): n for (j, u, a), row in twin.parts.items() for v, n in row.items()}
+    assert dict(agent.component_counts) == twins
     np.testing.assert_allclose(agent.Q, q_table(twin, space, agent.n_actions), rtol=0, atol=1e-9)
 
 

@@ -71,6 +71,8 @@ class Agent:
         self.rules = self.settings.rules
         try:
             self.model = Counts(space, self.n_actions, self.settings.unit)
+            # The values of all components in one line, as if they were the states of a space of their own.
+            self.parts = Counts(Space((sum(space.sizes),)), self.n_actions)
             self.memory = _blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(
@@ -114,13 +116,18 @@ class Agent:
         if not isinstance(terminated, bool | np.bool_):
             raise ValueError(f"terminated is {terminated!r}; it must be True or False")
         seen = self._read(observation)
-        self.model.need(self.rules.K)
+        self.make_room()
         learner.learn(
             self._action, float(reward), seen, bool(terminated), self.rules, self.space.layout, self.memory,
-            self.model.table, self.imputation.need(draws_per_step(self.rules)),
+            self.model.table, self.parts.table, self.imputation.need(draws_per_step(self.rules)),
         )  # fmt: skip
         self.steps += 1
         self._phase = "new" if terminated else "ready"
+
+    def make_room(self) -> None:
+        """Make sure that what one step may teach fits into the counts."""
+        self.model.need(self.rules.K)
+        self.parts.need(self.space.d)
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
@@ -152,6 +159,15 @@ class Agent:
     def counts(self) -> Mapping[tuple[int, int, int], float]:
         """The transition counts ``(state, action, next state) -> count`` as they are now, read-only."""
         return MappingProxyType(dict(self.model))
+
+    @property
+    def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
+        """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only."""
+        found = {}
+        for (place, action, value), count in self.parts:
+            j = int(np.searchsorted(self.space.layout.offsets, place, side="right")) - 1
+            found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] = count
+        return MappingProxyType(found)
 
     @property
     def pathways(self) -> tuple[tuple[int | None, ...], ...]:
@@ -235,7 +251,8 @@ class Agent:
         entries = np.flatnonzero(flat.view(np.int64))
         arrays: savefile.Arrays = {"q_entries": entries, "q_values": flat[entries]}
         arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held")}
-        return header, arrays | self.model.to_arrays()
+        parts = {f"part_{name}": array for name, array in self.parts.to_arrays().items()}
+        return header, arrays | self.model.to_arrays() | parts
 
     @classmethod
     def from_parts(cls, header: dict[str, Any], arrays: savefile.Arrays) -> Agent:
@@ -256,11 +273,14 @@ class Agent:
         agent._action = savefile.whole("the last action", header["action"], 0 if acted else -1, agent.n_actions - 1)
         agent._fill_memory(arrays)
         if agent.method.teach != Teach.NOTHING:
-            names = ("keys", "lengths", "codes", "units")
-            rows = {name: savefile.take(arrays, name, "int64", (None,)) for name in names}
-            if max(rows["lengths"].max(initial=0), rows["units"].sum(dtype=np.float64)) > MAX_COUNT:
-                raise ValueError(f"the counts add up to more than {MAX_COUNT}")
-            agent.model.from_arrays(rows)
+            agent.model.from_arrays(_count_rows(arrays, ""))
+        if agent.method.teach == Teach.AVAILABLE_PAIRS:
+            rows = _count_rows(arrays, "part_")
+            agent.parts.from_arrays(rows)
+            places = np.repeat(rows["keys"] // agent.n_actions, rows["lengths"])
+            component = np.searchsorted(space.layout.offsets, places, side="right") - 1
+            if (rows["codes"] >= space.layout.sizes[component]).any():
+                raise ValueError("the component counts name a value outside its component")
         return agent
 
     def _fill_memory(self, arrays: savefile.Arrays) -> None:
@@ -281,6 +301,16 @@ class Agent:
         memory.held[:] = savefile.take(arrays, "held", "int64", (d,), 0 if guesses and begun else MISSING, last)
         if guesses:
             memory.C[:] = [pack(int(s), self.space.layout) if s != NO_STATE else NO_STATE for s in memory.S]
+
+
+def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:
+    """The rows of counts in a file, refused if they could not have been counted."""
+    rows = {
+        name: savefile.take(arrays, prefix + name, "int64", (None,)) for name in ("keys", "lengths", "codes", "units")
+    }
+    if max(rows["lengths"].max(initial=0), rows["units"].sum(dtype=np.float64)) > MAX_COUNT:
+        raise ValueError(f"the counts add up to more than {MAX_COUNT}")
+    return rows
 
 
 def _blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
+from lacuna.imputation.available import count_parts
 from lacuna.imputation.carry import (
     Sight,
     code_of,
@@ -29,7 +30,7 @@ from lacuna.voting import NO_STATE, choose_action
 
 _NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = (int(kind) for kind in Impute)
 _ANYWHERE = np.uint64(0)
-_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS = (int(kind) for kind in Teach)
+_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS = (int(kind) for kind in Teach)
 
 
 class Memory(NamedTuple):
@@ -79,7 +80,7 @@ def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
 @kernel
 def impute(
     action: int, observation: NDArray[np.int64], sight: Sight, rules: Rules, layout: Layout, memory: Memory,
-    counts: CountTable, uniforms: Uniforms,
+    counts: CountTable, parts: CountTable, uniforms: Uniforms,
 ) -> None:  # fmt: skip
     """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be."""
     S_next, C_next = memory.S_next, memory.C_next
@@ -94,7 +95,8 @@ def impute(
                 S_next[k], C_next[k], memory.entries[k] = row, sight.seen, _ANYWHERE
             return
         draw_successors(
-            memory.S, action, observation, sight, memory.Q.shape[1], layout, counts, uniforms,
+            memory.S, memory.C, action, observation, sight, memory.Q.shape[1], rules.kappa, rules.smoothing,
+            layout, counts, parts, uniforms,
             S_next, C_next, memory.entries, memory.firsts, memory.ends,
         )  # fmt: skip
     else:
@@ -118,13 +120,13 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> N
 @kernel
 def learn(
     action: int, reward: float, observation: NDArray[np.int64], terminated: bool, rules: Rules, layout: Layout,
-    memory: Memory, counts: CountTable, uniforms: Uniforms,
+    memory: Memory, counts: CountTable, parts: CountTable, uniforms: Uniforms,
 ) -> None:  # fmt: skip
     """One step: impute with the model as it was, update Q, teach the model, move the pathways on."""
     Q, S, C, S_next, C_next = memory.Q, memory.S, memory.C, memory.S_next, memory.C_next
     sight = glance(observation, layout)
     both_complete = sight.complete and is_complete(memory.previous)
-    impute(action, observation, sight, rules, layout, memory, counts, uniforms)
+    impute(action, observation, sight, rules, layout, memory, counts, parts, uniforms)
     if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
         shuffle(S_next, C_next, uniforms)
 
@@ -144,8 +146,10 @@ def learn(
         else:
             for k in range(rules.K):
                 add(S[k] * A + action, C_next[k], 1, memory.entries[k], counts)
-    elif rules.teach == _COMPLETE_PAIRS and both_complete:
+    elif rules.teach != _NO_MODEL and both_complete:
         add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
+    if rules.teach == _AVAILABLE_PAIRS:
+        count_parts(memory.previous, action, observation, A, layout, parts)
 
     for k in range(rules.K):
         S[k], C[k] = S_next[k], C_next[k]

@@ -41,6 +41,7 @@ class Mind(NamedTuple):
     layout: Layout
     memory: Memory
     counts: CountTable
+    parts: CountTable
 
 
 class Supply(NamedTuple):
@@ -95,7 +96,7 @@ def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
 def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, notes: Notes, trace: Trace) -> int:
     """Run up to `n` steps; gives how many were done before numbers or room for counts ran low."""
     world, place = scene.world, scene.place
-    rules, layout, memory, counts = mind.rules, mind.layout, mind.memory, mind.counts
+    rules, layout, memory, counts, parts = mind.rules, mind.layout, mind.memory, mind.counts, mind.parts
     for t in range(n):
         if not (
             has_numbers(supply.world, supply.needs[0])
@@ -103,6 +104,7 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, no
             and has_numbers(supply.imputation, supply.needs[2])
             and has_numbers(supply.exploration, supply.needs[3])
             and has_room(rules.K, counts)
+            and has_room(layout.sizes.shape[0], parts)
         ):
             return t
         if place[FRESH]:
@@ -122,7 +124,7 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, no
         place[_EPISODE_STEPS] += 1
         truncated = not terminated and place[_EPISODE_STEPS] == world.max_steps
         look(action, scene, supply.missingness)
-        learn(action, reward, scene.observation, terminated, rules, layout, memory, counts, supply.imputation)
+        learn(action, reward, scene.observation, terminated, rules, layout, memory, counts, parts, supply.imputation)
 
         score(
             action, reward, ended, terminated or truncated, world.bad[arrival], scene.observation, world.codes[arrival],

@@ -16,6 +16,7 @@ VOTES: tuple[Vote, ...] = get_args(Vote)
 UPDATES: tuple[Update, ...] = get_args(Update)
 
 MAX_PATHWAYS = 10_000
+MAX_WEIGHT = 1e9
 
 
 class Impute(IntEnum):
@@ -34,6 +35,8 @@ class Teach(IntEnum):
     NOTHING = 0
     EVERY_PATHWAY = 1
     COMPLETE_PAIRS = 2
+    AVAILABLE_PAIRS = 3
+    """Complete pairs, and every pair of values of one component."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,12 @@ class Method:
     def multiple(self) -> bool:
         """Whether it keeps K pathways."""
         return self.impute == Impute.DRAWS
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The settings that this method has and others may lack."""
+        several = {"K", "vote", "update", "p_shuffle"} if self.multiple else set()
+        return frozenset(several | ({"kappa", "smoothing"} if self.teach == Teach.AVAILABLE_PAIRS else set()))
 
 
 METHODS: dict[str, Method] = {
@@ -87,6 +96,12 @@ METHODS: dict[str, Method] = {
             "votes of K pathways", "every step, alpha/K per pathway", "steps whose two states are fully observed",
             Impute.DRAWS, Teach.COMPLETE_PAIRS,
         ),
+        Method(
+            "mi-available", "MI, available cases (ours)",
+            "votes of K pathways", "every step, alpha/K per pathway",
+            "every pair of values of a component that was observed, and complete pairs",
+            Impute.DRAWS, Teach.AVAILABLE_PAIRS,
+        ),
     )
 }  # fmt: skip
 """Every method by its name on the command line. Single imputation (SI) is MI with K = 1."""
@@ -114,6 +129,8 @@ class Rules(NamedTuple):
     gamma: float
     epsilon: float
     p_shuffle: float
+    kappa: float
+    smoothing: float
 
 
 @dataclass(frozen=True)
@@ -136,6 +153,9 @@ class Settings:
         ``1 - (1 - alpha)**(1/K)``, whose K updates make exactly one at rate alpha.
     p_shuffle
         Probability of permuting the K imputed next states after imputing ("mixing").
+    kappa, smoothing
+        For mi-available only: the weight of the component counts, in complete transitions, 1 if not given (0 makes it
+        mi-conservative); and what is added to each of those counts, 0.01 if not given.
 
     Examples
     --------
@@ -144,7 +164,7 @@ class Settings:
     >>> Settings("last-observed", K=5)
     Traceback (most recent call last):
     ...
-    ValueError: K is 5, but last-observed keeps a single state; K belongs to mi-synthetic, mi-conservative
+    ValueError: K is 5, but last-observed has no such setting; K belongs to mi-synthetic, mi-conservative, mi-available
     """
 
     method: str = "mi-synthetic"
@@ -155,21 +175,23 @@ class Settings:
     vote: Vote = "sampled"
     update: Update = "sequential"
     p_shuffle: float = 0.0
+    kappa: float | None = None
+    smoothing: float | None = None
 
     def __post_init__(self) -> None:
         method = find_method(self.method)
-        mi = ", ".join(m.name for m in METHODS.values() if m.multiple)
-        if not method.multiple:
-            for what, usual in (("K", None), ("vote", "sampled"), ("update", "sequential"), ("p_shuffle", 0)):
-                value = getattr(self, what)
-                if value != usual:
-                    raise ValueError(
-                        f"{what} is {value}, but {method.name} keeps a single state; {what} belongs to {mi}"
-                    )
-        elif self.K is None:
-            object.__setattr__(self, "K", 10)
-        else:
-            object.__setattr__(self, "K", _number_of_pathways(self.K))
+        for field in fields(self):
+            what, value = field.name, getattr(self, field.name)
+            owners = [m.name for m in METHODS.values() if what in m.takes]
+            if owners and method.name not in owners and value != field.default:
+                raise ValueError(
+                    f"{what} is {value}, but {method.name} has no such setting; {what} belongs to {', '.join(owners)}"
+                )
+        if method.multiple:
+            object.__setattr__(self, "K", 10 if self.K is None else _number_of_pathways(self.K))
+        for what, usual in (("kappa", 1.0), ("smoothing", 0.01)):
+            if what in method.takes:
+                object.__setattr__(self, what, _weight(what, getattr(self, what), usual))
         if self.vote not in VOTES:
             raise ValueError(f"vote is {self.vote!r}; it must be one of {', '.join(VOTES)}")
         if self.update not in UPDATES:
@@ -209,6 +231,7 @@ class Settings:
             vote=VOTES.index(self.vote), update=UPDATES.index(self.update),
             K=K, rate=rate, full_rate=full,
             gamma=self.gamma, epsilon=self.epsilon, p_shuffle=self.p_shuffle if K > 1 else 0.0,
+            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0,
         )  # fmt: skip
 
     def unusual(self) -> dict[str, Any]:
@@ -222,6 +245,14 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain data."""
         return asdict(self)
+
+
+def _weight(what: str, value: Any, usual: float) -> float:
+    if value is None:
+        return usual
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= MAX_WEIGHT:
+        raise ValueError(f"{what} is {value!r}; it must be a number between 0 and {MAX_WEIGHT:g}")
+    return float(value)
 
 
 def _number_of_pathways(value: Any) -> int:

@@ -181,13 +181,13 @@ class Run:
             stream.fill(max(need, min(int(each * ahead), _AHEAD_MOST)))
             for stream, need, each in zip(streams, needs, usual, strict=True)
         ]
-        agent.model.need(rules.K)
+        agent.make_room()
         d = self.mdp.space.d
         scene = Scene(
             self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
             agent.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
         )  # fmt: skip
-        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table)
+        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table, agent.parts.table)
         supply = Supply(np.array(needs, dtype=np.int64), *numbers)
         done = run_steps(steps, scene, mind, supply, self.tally, self._notes, trace)
         agent.took_steps(done)

@@ -35,6 +35,8 @@ class Layout(NamedTuple):
     strides: NDArray[np.int64]
     shifts: NDArray[np.int64]
     masks: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    """Where the values of each component begin, if those of all components stand in one line."""
     rows: NDArray[np.int64]
     """Index by code, for spaces small enough to keep it in the nearest cache; else empty."""
 
@@ -103,7 +105,9 @@ class Space:
         masks = [((1 << width) - 1) << shift for width, shift in zip(widths, shifts, strict=True)]
         codes = np.arange(1 << sum(widths) if sum(widths) <= _SMALL else 0)
         rows = (((codes[:, None] & np.array(masks)) >> np.array(shifts)) * np.array(strides)).sum(axis=1)
-        return Layout(*(np.array(row, dtype=np.int64) for row in (self.sizes, strides, shifts, masks, rows)))
+        offsets = [sum(self.sizes[:j]) for j in range(d)]
+        arrays = (self.sizes, strides, shifts, masks, offsets, rows)
+        return Layout(*(np.array(array, dtype=np.int64) for array in arrays))
 
     def component(self, which: int | str) -> int:
         """Position of a component given by name or number."""

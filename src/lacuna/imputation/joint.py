@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable
+from lacuna.imputation.available import draw_parts, parts_mass
 from lacuna.imputation.carry import Sight, guess_uniformly
 from lacuna.space import Layout, unpack
 from lacuna.streams import Uniforms, draw_many
@@ -34,12 +35,15 @@ def pick_agreeing(first: np.uint64, end: np.uint64, sight: Sight, rank: int, cou
 
 @kernel
 def draw_successors(
-    S: NDArray[np.int64], action: int, observation: NDArray[np.int64], sight: Sight, A: int, layout: Layout,
-    counts: CountTable, uniforms: Uniforms,
+    S: NDArray[np.int64], C: NDArray[np.int64], action: int, observation: NDArray[np.int64], sight: Sight, A: int,
+    kappa: float, smoothing: float, layout: Layout, counts: CountTable, parts: CountTable, uniforms: Uniforms,
     S_next: NDArray[np.int64], C_next: NDArray[np.int64], entries: NDArray[np.uint64], firsts: NDArray[np.uint64],
     ends: NDArray[np.uint64],
 ) -> None:  # fmt: skip
     """For each pathway a next state: in proportion to the agreeing counts, or uniform if they are all zero.
+
+    With κ > 0 the component counts join in with the mass F (see `parts_mass`): J/(J + F) of the draws come from the
+    joint counts, whose agreeing mass is J, and the others component by component.
 
     Rows of Q go to `S_next`, codes to `C_next`, places in the counts to `entries`; `firsts` and `ends` are scratch.
     All rows are looked up before any is read: in a large world they come from far memory, and then arrive together.
@@ -49,17 +53,22 @@ def draw_successors(
         i = counts.head[S[k] * A + action]
         firsts[k] = counts.start[i]
         ends[k] = counts.start[i] + counts.length[i]
-    mass = 0
+    J, F = 0, 0.0
     at = np.uint64(draw_many(K, uniforms))
     for k in range(K):
         # Neighbours often share a state: then they share the mass as well.
         if k == 0 or S[k] != S[k - 1]:
-            mass = agreeing_mass(firsts[k], ends[k], sight, counts)
+            J = agreeing_mass(firsts[k], ends[k], sight, counts)
+            if kappa > 0:
+                F = parts_mass(C[k], action, observation, A, kappa, smoothing, layout, parts)
         u = uniforms.block[at + np.uint64(k)]
-        if mass > 0:
-            entry = pick_agreeing(firsts[k], ends[k], sight, int(u * mass), counts)
+        rank = u * (J + F)
+        if rank < J:
+            entry = pick_agreeing(firsts[k], ends[k], sight, int(rank), counts)
             entries[k] = entry
             code = counts.code[entry]
+        elif F > 0:
+            code = draw_parts(C[k], action, observation, sight.seen, A, smoothing, (rank - J) / F, layout, parts)
         else:
             code = guess_uniformly(observation, sight, layout, u)
         C_next[k] = code

@@ -26,7 +26,7 @@ RESULTS = 2
 """Raised when the same run would give other figures: it is part of a run's name, so old results are never mixed in."""
 
 _SETTINGS = {field.name: field.default for field in fields(Settings)}
-_FOR_MI = ("K", "vote", "update", "p_shuffle")
+_SPECIAL = frozenset[str]().union(*(method.takes for method in METHODS.values()))
 _MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
 
 
@@ -54,6 +54,8 @@ class Choices(_Strict):
     vote: Words = []
     update: Words = []
     p_shuffle: Numbers = []
+    kappa: Numbers = []
+    smoothing: Numbers = []
 
 
 class MethodSpec(Choices):
@@ -267,7 +269,7 @@ def _settings_of(i: int, method: MethodSpec, grid: Choices, wrong: list[str]) ->
     axes: dict[str, list[Any]] = {}
     for key in Choices.model_fields:
         values = getattr(method, key)
-        if not values and (METHODS[method.name].multiple or key not in _FOR_MI):
+        if not values and (key in METHODS[method.name].takes or key not in _SPECIAL):
             values = getattr(grid, key)
         if values:
             axes[key] = values
