@@ -87,12 +87,14 @@ class NaiveLearner:
         self, sizes: Sequence[int], n_actions: int, *, method: str, K: int = 1, alpha: float, gamma: float,
         epsilon: float = 0.0, vote: str = "sampled", update: str = "sequential", p_shuffle: float = 0.0,
         kappa: float = 0.0, smoothing: float = 0.0,
-        imputation: Iterable[float], exploration: Iterable[float],
+        bonus: float = 0.0, imputation: Iterable[float], exploration: Iterable[float],
     ) -> None:  # fmt: skip
         self.sizes, self.actions = tuple(sizes), range(n_actions)
         self.method, self.K, self.alpha, self.gamma, self.epsilon = method, K, alpha, gamma, epsilon
         self.vote, self.update, self.p_shuffle = vote, update, p_shuffle
-        self.kappa, self.smoothing = kappa, smoothing
+        self.kappa, self.smoothing, self.bonus = kappa, smoothing, bonus
+        self.tried: dict[tuple[Path, int], int] = defaultdict(int)
+        self.rewards: list[float] = []
         self.parts: dict[tuple[int, int, int], dict[int, int]] = defaultdict(dict)
         self.imputation, self.exploration = iter(imputation), iter(exploration)
         self.Q: dict[tuple[Path, int], float] = defaultdict(float)
@@ -128,8 +130,15 @@ class NaiveLearner:
             self.paths = [self.guess(observation) for _ in range(self.K)]
             self.held = self.paths[0] or ()
 
+    def worth(self, state: Path, action: int) -> float:
+        """The value, with a bonus for what was rarely tried, in units of the range of rewards so far."""
+        if self.bonus == 0 or not self.rewards:
+            return self.Q[state, action]
+        scale = self.bonus * (max(self.rewards) - min(self.rewards))
+        return self.Q[state, action] + scale / math.sqrt(1 + self.tried[state, action] / self.K)
+
     def best_actions(self, state: Path) -> list[int]:
-        values = [self.Q[state, a] for a in self.actions]
+        values = [self.worth(state, a) for a in self.actions]
         return [a for a in self.actions if values[a] == max(values)]
 
     def votes(self) -> list[float]:
@@ -154,7 +163,7 @@ class NaiveLearner:
             weights = [math.exp(v) if v > 0 else 0.0 for v in self.votes()]
             p = [weight / sum(weights) for weight in weights]
         else:
-            means = [sum(self.Q[path, a] for path in self.paths) / len(self.paths) for a in self.actions]
+            means = [sum(self.worth(path, a) for path in self.paths) / len(self.paths) for a in self.actions]
             best = [a for a in self.actions if means[a] > max(means) - 1e-12 * (1 + abs(max(means)))]
             p = [1 / len(best) if a in best else 0.0 for a in self.actions]
         return [(1 - self.epsilon) * x + self.epsilon / n for x in p]
@@ -204,7 +213,7 @@ class NaiveLearner:
                     break
         return drawn
 
-    def parts_mass(self, path: State, action: int, observation: State) -> float:
+    def parts_mass(self, path: Any, action: int, observation: State) -> float:
         F = self.kappa
         for j, (u, v) in enumerate(zip(path, observation, strict=True)):
             if v is not None:
@@ -213,9 +222,9 @@ class NaiveLearner:
                 F *= (row.get(v, 0) + self.smoothing) / weight if weight > 0 else 1 / self.sizes[j]
         return F
 
-    def draw_parts(self, path: State, action: int, observation: State, place: float) -> State:
-        """Each hidden component by its own counts, those of equal counts in the order they got there, then smoothing."""
-        state = list(observation)
+    def draw_parts(self, path: Any, action: int, observation: State, place: float) -> State:
+        """Each hidden component by its own counts, more frequent values first, then what smoothing adds."""
+        state: list[Any] = list(observation)
         for j, (u, v) in enumerate(zip(path, observation, strict=True)):
             if v is not None:
                 continue
@@ -249,6 +258,9 @@ class NaiveLearner:
         rate = 1 - (1 - self.alpha) ** (1 / self.K) if self.update == "exact-rate" else self.alpha / self.K
         both = zip(self.paths, following, strict=True)
         pairs = [(s, s_next) for s, s_next in both if s is not None and s_next is not None]
+        self.rewards.append(reward)
+        for s, _ in pairs:
+            self.tried[s, action] += 1
         if self.update == "simultaneous":
             errors = [self.error(s, action, reward, terminated, s_next) for s, s_next in pairs]
             for (s, _), error in zip(pairs, errors, strict=True):

@@ -22,6 +22,7 @@ A = 3
 
 def cases() -> list[Settings]:
     found = [Settings(method.name, gamma=0.9) for method in METHODS.values()]
+    found += [Settings(method.name, gamma=0.9, bonus=0.1) for method in METHODS.values()]
     multiple = [method.name for method in METHODS.values() if method.multiple]
     for i, method in enumerate(multiple):
         for j, vote in enumerate(VOTES):
@@ -37,8 +38,8 @@ def test_every_method_keeps_the_contract(case: Settings) -> None:
 
 def test_all_methods_were_checked() -> None:
     assert {case.method for case in cases()} == set(METHODS)
-    assert len(METHODS) == 6
-    assert len(cases()) == 6 + 2 * len(VOTES)
+    assert len(METHODS) == 7
+    assert len(cases()) == 2 * 7 + 3 * len(VOTES)
 
 
 def test_other_spaces_and_seeds_may_be_given() -> None:

@@ -17,7 +17,7 @@ from lacuna.learner import Memory, draws_per_step
 from lacuna.methods import METHODS, Impute, Settings, Teach
 from lacuna.space import MISSING, Space, pack
 from lacuna.streams import Stream
-from lacuna.voting import NO_STATE, action_probabilities
+from lacuna.voting import NO_STATE
 
 Observation = Sequence[int | None] | NDArray[Any] | Mapping[str, Any] | int | np.integer[Any]
 """Component values, with one value past the last, or None, for missing; or ``{"values": …, "mask": …}``."""
@@ -147,7 +147,7 @@ class Agent:
         if self._phase == "new":
             raise RuntimeError("probabilities() was called before begin(observation)")
         p = np.empty(self.n_actions)
-        action_probabilities(self.memory.Q, self.memory.S, self.rules.vote, self.rules.epsilon, p)
+        learner.probabilities(self.rules, self.memory, p)
         return p
 
     @property
@@ -250,7 +250,10 @@ class Agent:
         flat = self.memory.Q.reshape(-1)
         entries = np.flatnonzero(flat.view(np.int64))
         arrays: savefile.Arrays = {"q_entries": entries, "q_values": flat[entries]}
-        arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held")}
+        arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held", "span")}
+        tried = self.memory.tried.reshape(-1)
+        arrays["tried_entries"] = np.flatnonzero(tried)
+        arrays["tried"] = tried[arrays["tried_entries"]]
         parts = {f"part_{name}": array for name, array in self.parts.to_arrays().items()}
         return header, arrays | self.model.to_arrays() | parts
 
@@ -292,6 +295,7 @@ class Agent:
         if not np.isfinite(values).all():
             raise ValueError("a value of Q is not finite")
         memory.Q.reshape(-1)[entries] = values
+        self._fill_tried(arrays)
         guesses = self.method.impute not in (Impute.TOKEN, Impute.NOTHING)
         stateless = not begun or self.method.impute == Impute.NOTHING
         first = NO_STATE if stateless else 0
@@ -301,6 +305,16 @@ class Agent:
         memory.held[:] = savefile.take(arrays, "held", "int64", (d,), 0 if guesses and begun else MISSING, last)
         if guesses:
             memory.C[:] = [pack(int(s), self.space.layout) if s != NO_STATE else NO_STATE for s in memory.S]
+
+    def _fill_tried(self, arrays: savefile.Arrays) -> None:
+        memory = self.memory
+        entries = savefile.take(arrays, "tried_entries", "int64", (None,), 0, memory.tried.size - 1)
+        memory.tried.reshape(-1)[entries] = savefile.take(arrays, "tried", "int64", entries.shape, 1, MAX_COUNT)
+        span = savefile.take(arrays, "span", "float64", (2,))
+        untouched = bool((span == memory.span).all())
+        if not untouched and not -MAX_REWARD <= span[0] <= span[1] <= MAX_REWARD:
+            raise ValueError(f"the rewards are said to lie between {span[0]} and {span[1]}")
+        memory.span[:] = span
 
 
 def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:
@@ -320,9 +334,11 @@ def _blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
     entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
+    tried = np.zeros((n_rows if settings.bonus > 0 else 0, n_actions), dtype=np.int64)
     return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, S_next, C_next, entries, firsts, ends, np.zeros(K),
-        np.zeros(n_actions),
+        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, np.array([np.inf, -np.inf]), S_next, C_next,
+        entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
+        np.arange(K, dtype=np.int64),
     )  # fmt: skip
 
 

@@ -85,6 +85,7 @@ def run(
     p_shuffle: Annotated[float, typer.Option(help="Probability of mixing the pathways in a step.")] = 0.0,
     kappa: Annotated[float | None, typer.Option(help="Weight of the component counts, mi-available only.")] = None,
     smoothing: Annotated[float | None, typer.Option(help="Added to component counts, mi-available only.")] = None,
+    bonus: Annotated[float, typer.Option(help="Bonus for actions rarely tried, in ranges of the rewards.")] = 0.0,
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
     trials: Annotated[int, typer.Option(help="How many trials.")] = 5,
@@ -104,7 +105,7 @@ def run(
     from lacuna.methods import Settings
     from lacuna.trials import Problem, run_trials
 
-    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing)  # type: ignore[arg-type]
+    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, bonus)  # type: ignore[arg-type]
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None
     parameters = {name: value for name, value in parameters.items() if value is not None}

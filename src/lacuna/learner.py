@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from lacuna.methods import Impute, Rules, Teach
 from lacuna.qlearning import update_apart, update_together
 from lacuna.space import Layout, copy_into, unpack
 from lacuna.streams import Uniforms, draw
-from lacuna.voting import NO_STATE, choose_action
+from lacuna.voting import NO_STATE, SAMPLED, action_probabilities, choose_action
 
 _NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = (int(kind) for kind in Impute)
 _ANYWHERE = np.uint64(0)
@@ -36,7 +37,9 @@ _NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS = (int(kind) for ki
 class Memory(NamedTuple):
     """All that a learner remembers, besides the transition counts.
 
-    `S` are the K pathways as rows of `Q` and `C` the same as codes; `S_next` and all after `held` are scratch.
+    `S` are the K pathways as rows of `Q` and `C` the same as codes. With a bonus for rare actions, `tried` counts the
+    pathways that took each action in each state (else it is empty), and `span` holds the lowest and the highest reward.
+    `S_next` and all after it are scratch.
     """
 
     Q: NDArray[np.float64]
@@ -44,6 +47,8 @@ class Memory(NamedTuple):
     C: NDArray[np.int64]
     previous: NDArray[np.int64]
     held: NDArray[np.int64]
+    tried: NDArray[np.int64]
+    span: NDArray[np.float64]
     S_next: NDArray[np.int64]
     C_next: NDArray[np.int64]
     entries: NDArray[np.uint64]
@@ -51,6 +56,8 @@ class Memory(NamedTuple):
     ends: NDArray[np.uint64]
     errors: NDArray[np.float64]
     p: NDArray[np.float64]
+    worth: NDArray[np.float64]
+    own_row: NDArray[np.int64]
 
 
 @kernel
@@ -74,7 +81,36 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
 @kernel
 def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
     """Choose an action from the current pathways."""
-    return choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, uniforms, memory.p)
+    if rules.bonus == 0 or memory.S[0] == NO_STATE:
+        return choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, uniforms, memory.p)
+    if rules.vote == SAMPLED:
+        # Only one pathway will be asked: the one that the number to come picks.
+        u = uniforms.block[uniforms.cursor[0] + (1 if rules.epsilon > 0 else 0)]
+        add_bonus(int(u * rules.K), rules, memory)
+    else:
+        for k in range(rules.K):
+            add_bonus(k, rules, memory)
+    return choose_action(memory.worth, memory.own_row, rules.vote, rules.epsilon, uniforms, memory.p)
+
+
+@kernel
+def add_bonus(k: int, rules: Rules, memory: Memory) -> None:
+    """Fill row `k` of ``worth``: the values in the state of pathway `k`, with a bonus for actions rarely tried."""
+    s = memory.S[k]
+    scale = rules.bonus * max(memory.span[1] - memory.span[0], 0.0)
+    for a in range(memory.Q.shape[1]):
+        memory.worth[k, a] = memory.Q[s, a] + scale / sqrt(1.0 + memory.tried[s, a] / rules.K)
+
+
+@kernel
+def probabilities(rules: Rules, memory: Memory, p: NDArray[np.float64]) -> None:
+    """Probability of each action that `act` may choose."""
+    if rules.bonus == 0 or memory.S[0] == NO_STATE:
+        action_probabilities(memory.Q, memory.S, rules.vote, rules.epsilon, p)
+    else:
+        for k in range(rules.K):
+            add_bonus(k, rules, memory)
+        action_probabilities(memory.worth, memory.own_row, rules.vote, rules.epsilon, p)
 
 
 @kernel
@@ -130,6 +166,8 @@ def learn(
     if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
         shuffle(S_next, C_next, uniforms)
 
+    if rules.bonus > 0:
+        note_tried(action, reward, both_complete, rules, memory)
     discount = 0.0 if terminated else rules.gamma
     if rules.K == 1 or both_complete:
         if S[0] != NO_STATE and S_next[0] != NO_STATE:
@@ -154,6 +192,19 @@ def learn(
     for k in range(rules.K):
         S[k], C[k] = S_next[k], C_next[k]
     copy_into(memory.previous, observation)
+
+
+@kernel
+def note_tried(action: int, reward: float, together: bool, rules: Rules, memory: Memory) -> None:
+    """Count what Q is about to learn from, and widen the range of rewards."""
+    memory.span[0] = min(memory.span[0], reward)
+    memory.span[1] = max(memory.span[1], reward)
+    if rules.K > 1 and together:
+        memory.tried[memory.S[0], action] += rules.K
+    else:
+        for k in range(rules.K):
+            if memory.S[k] != NO_STATE and memory.S_next[k] != NO_STATE:
+                memory.tried[memory.S[k], action] += 1
 
 
 def draws_per_step(rules: Rules) -> int:

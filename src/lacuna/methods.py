@@ -131,6 +131,7 @@ class Rules(NamedTuple):
     p_shuffle: float
     kappa: float
     smoothing: float
+    bonus: float
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,9 @@ class Settings:
     kappa, smoothing
         For mi-available only: the weight of the component counts, in complete transitions, 1 if not given (0 makes it
         mi-conservative); and what is added to each of those counts, 0.01 if not given.
+    bonus
+        Added to the value of an action that was tried n times in a state, when choosing: this times the range of the
+        rewards so far, divided by the root of 1 + n. The paper has none.
 
     Examples
     --------
@@ -177,6 +181,7 @@ class Settings:
     p_shuffle: float = 0.0
     kappa: float | None = None
     smoothing: float | None = None
+    bonus: float = 0.0
 
     def __post_init__(self) -> None:
         method = find_method(self.method)
@@ -201,6 +206,7 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
                 raise ValueError(f"{what} is {value!r}; it must be a number between 0 and 1")
             object.__setattr__(self, what, float(value))
+        object.__setattr__(self, "bonus", _weight("bonus", self.bonus, 0.0))
         if self.alpha == 0:
             raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
 
@@ -231,7 +237,7 @@ class Settings:
             vote=VOTES.index(self.vote), update=UPDATES.index(self.update),
             K=K, rate=rate, full_rate=full,
             gamma=self.gamma, epsilon=self.epsilon, p_shuffle=self.p_shuffle if K > 1 else 0.0,
-            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0,
+            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0, bonus=self.bonus,
         )  # fmt: skip
 
     def unusual(self) -> dict[str, Any]:

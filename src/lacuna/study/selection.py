@@ -15,7 +15,7 @@ from lacuna.study.statistics import Kind, mean_interval
 
 PROBLEM = ("world", "parameters", "continuing", "missingness", "first_observed", "steps")
 METHOD = ("method", "K", "p_shuffle", "vote", "update", "kappa", "smoothing")
-HYPER_PARAMETERS = ("alpha", "gamma", "epsilon", "stay")
+HYPER_PARAMETERS = ("alpha", "gamma", "epsilon", "bonus", "stay")
 SETTING = (*PROBLEM, *METHOD, *HYPER_PARAMETERS)
 
 MEASURES = ("mean_total_reward", "mean_water_steps", "mean_path_length")
@@ -26,7 +26,7 @@ MEASURES_WITH_OPEN = tuple(f"{measure}_with_open" for measure in MEASURES)
 
 _OPEN = ("open_reward", "open_water_steps", "open_steps")
 _CUT = ("cut_reward", "cut_water_steps", "cut_steps")
-_OPTIONAL = ("kappa", "smoothing")
+_OPTIONAL = {"kappa": None, "smoothing": None, "bonus": 0.0}
 _NEEDED = (*SETTING, "trial", "episodes", *MEASURES, *_OPEN)
 
 
@@ -176,7 +176,9 @@ def _trials(trials: Iterable[int], name: str) -> list[int]:
 def _runs(table: pl.DataFrame) -> pl.DataFrame:
     """Check a table of runs and sort it, so that nothing depends on the order of its rows."""
     # Only some methods have these settings, so a table may do without them.
-    table = table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in _OPTIONAL if name not in table.columns)
+    table = table.with_columns(
+        pl.lit(usual, pl.Float64).alias(name) for name, usual in _OPTIONAL.items() if name not in table.columns
+    )
     _need(table, _NEEDED)
     for column, kind in table.schema.items():
         if kind.is_float() and table[column].is_nan().any():

@@ -56,6 +56,7 @@ class Choices(_Strict):
     p_shuffle: Numbers = []
     kappa: Numbers = []
     smoothing: Numbers = []
+    bonus: Numbers = []
 
 
 class MethodSpec(Choices):

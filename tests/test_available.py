@@ -1,0 +1,194 @@
+"""mi-available: its laws, what it may count, its draws against their formula, and the bonus for rare actions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from lacuna.agent import Agent
+from lacuna.methods import UPDATES, VOTES, Settings
+from lacuna.missingness import mcar
+from lacuna.rollout import Run
+from lacuna.space import Space
+from problems import READINGS, lake, mechanisms
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("vote", VOTES)
+def test_without_weight_on_components_it_is_the_conservative_method_to_the_bit(vote: str, reading: str) -> None:
+    mdp = lake(reading)
+    for update, (name, mechanism) in zip(UPDATES * 4, mechanisms(mdp).items(), strict=False):
+        ours = Settings("mi-available", 4, 0.3, 0.9, 0.1, vote, update, 0.2, kappa=0)  # type: ignore[arg-type]
+        theirs = replace(ours, method="mi-conservative", kappa=None, smoothing=None)
+        runs = [Run(mdp, mechanism, case, seed=3) for case in (ours, theirs)]
+        traces = [run.record(400) for run in runs]
+        for a, b in zip(*traces, strict=True):
+            assert np.array_equal(a, b), name
+        first, second = (run.agent for run in runs)
+        assert np.array_equal(first.Q, second.Q)
+        assert dict(first.counts) == dict(second.counts)
+        assert first.imputation.position == second.imputation.position
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_only_values_that_were_seen_are_counted(reading: str) -> None:
+    mdp = lake(reading)
+    for name, mechanism in mechanisms(mdp).items():
+        run = Run(mdp, mechanism, Settings("mi-available", 3, epsilon=0.2), seed=4, first_observed=name != "whole:0.3")
+        seen: Counter[tuple[str, int, int, int]] = Counter()
+        before = np.array(run.agent.memory.previous)
+        # Up to the first start nothing was seen; the trace has what was seen after each step.
+        trace = run.record(600)
+        starts = {0: None}
+        for t in range(600):
+            after = trace.seen[t]
+            if t not in starts:
+                for j, component in enumerate(mdp.space.names):
+                    if before[j] >= 0 and after[j] >= 0:
+                        seen[component, int(before[j]), int(trace.action[t]), int(after[j])] += 1
+            before = after
+            if (trace.ended[t] and mdp.terminates) or trace.truncated[t]:
+                starts[t + 1] = None
+        counted = Counter({key: int(n) for key, n in run.agent.component_counts.items()})
+        # Steps right after a start are counted too, from a state the trace does not show: at most one per component.
+        extra = counted - seen
+        assert not seen - counted, name
+        assert sum(extra.values()) <= mdp.space.d * len(starts), name
+
+
+def test_a_hidden_value_never_reaches_the_counts() -> None:
+    """Two worlds that differ in hidden values only look the same: agents that see them count the same."""
+    rng = np.random.default_rng(5)
+    agents = [Agent(Space((3, 4, 2)), 2, Settings("mi-available", 3), seed=1) for _ in range(2)]
+    observations = [[int(v) if rng.random() > 0.5 else None for v in rng.integers(0, (3, 4, 2))] for _ in range(300)]
+    for agent, secret in zip(agents, (0, 1), strict=True):
+        agent.begin(observations[0])
+        for seen in observations[1:]:
+            agent.act()
+            # A mapping may carry whatever it likes under the mask.
+            values = np.array([secret if value is None else value for value in seen])
+            agent.learn(1.0, {"values": values, "mask": [int(value is None) for value in seen]}, terminated=False)
+    assert dict(agents[0].component_counts) == dict(agents[1].component_counts)
+    assert np.array_equal(agents[0].Q, agents[1].Q)
+    pairs = Counter(
+        (j, u, v) for old, new in pairwise(observations)
+        for j, (u, v) in enumerate(zip(old, new, strict=True)) if u is not None and v is not None
+    )  # fmt: skip
+    counted: Counter[tuple[int, int, int]] = Counter()
+    for (component, u, _, v), n in agents[0].component_counts.items():
+        counted[int(component[1:]), u, v] += int(n)
+    assert counted == pairs
+
+
+@pytest.mark.parametrize("kappa", [0.3, 1.0, 20.0])
+def test_draws_follow_the_formula(kappa: float) -> None:
+    sizes, K, smoothing = (3, 2), 10_000, 0.25
+    agent = Agent(Space(sizes), 1, Settings("mi-available", K, kappa=kappa, smoothing=smoothing), seed=2)
+    joint = {(0, 0): 3, (0, 1): 1, (2, 1): 2}
+    for arrival, n in joint.items():
+        for _ in range(n):
+            agent.begin([1, 1])
+            agent.act()
+            agent.learn(0.0, arrival, terminated=True)
+    for _ in range(4):
+        agent.begin([1, None])
+        agent.act()
+        agent.learn(0.0, [1, None], terminated=True)
+    first = {0: 4, 1: 4, 2: 2}
+    second = {0: 3, 1: 3}
+    agent.begin([1, 1])
+    agent.act()
+    agent.learn(0.0, [None, 1], terminated=False)
+
+    def p(row: dict[int, int], value: int, size: int) -> float:
+        return (row.get(value, 0) + smoothing) / (sum(row.values()) + smoothing * size)
+
+    J = joint[0, 1] + joint[2, 1]
+    F = kappa * p(second, 1, 2)
+    from_joint = {0: joint[0, 1] / J, 1: 0.0, 2: joint[2, 1] / J}
+    expected = {v: (J * from_joint[v] + F * p(first, v, 3)) / (J + F) for v in range(3)}
+    drawn = Counter(state[0] for state in agent.pathways)
+    assert {state[1] for state in agent.pathways} == {1}
+    for value, share in expected.items():
+        error = np.sqrt(share * (1 - share) / K)
+        assert drawn[value] / K == pytest.approx(share, abs=4.5 * error)
+
+
+def test_a_hidden_vector_is_drawn_component_by_component() -> None:
+    sizes, K, smoothing = (3, 2), 10_000, 0.5
+    agent = Agent(Space(sizes), 1, Settings("mi-available", K, kappa=1, smoothing=smoothing), seed=3)
+    for seen in ([0, None], [0, None], [2, None], [None, 1]):
+        agent.begin([1, 1])
+        agent.act()
+        agent.learn(0.0, seen, terminated=True)
+    agent.begin([1, 1])
+    agent.act()
+    agent.learn(0.0, [None, None], terminated=False)
+    first = [(n + smoothing) / (3 + 3 * smoothing) for n in (2, 0, 1)]
+    second = [(n + smoothing) / (1 + 2 * smoothing) for n in (0, 1)]
+    drawn = Counter(agent.pathways)
+    for (i, p), (j, q) in product(enumerate(first), enumerate(second)):
+        error = np.sqrt(p * q * (1 - p * q) / K)
+        assert drawn[i, j] / K == pytest.approx(p * q, abs=4.5 * error)
+
+
+def test_nothing_known_and_nothing_added_is_uniform() -> None:
+    K = 10_000
+    agent = Agent(Space((3, 2)), 1, Settings("mi-available", K, smoothing=0), seed=3)
+    agent.begin([1, 1])
+    agent.act()
+    agent.learn(0.0, [None, None], terminated=False)
+    drawn = Counter(agent.pathways)
+    assert len(drawn) == 6
+    for n in drawn.values():
+        assert n / K == pytest.approx(1 / 6, abs=4.5 * np.sqrt(5 / 36 / K))
+
+
+# --- the bonus -------------------------------------------------------------------------------------------------------
+
+
+def test_the_bonus_is_that_of_its_formula() -> None:
+    agent = Agent(Space((2,)), 3, Settings("last-observed", alpha=0.5, bonus=3), seed=0)
+    agent.begin([0])
+    assert agent.probabilities().tolist() == pytest.approx([1 / 3] * 3)
+    tried = [0, 0, 0]
+    rewards: list[float] = []
+    Q = [0.0] * 3
+    for t in range(60):
+        action = agent.act()
+        reward = float((4, -6, 1)[action] + t % 2)
+        agent.learn(reward, [0], terminated=True)
+        tried[action] += 1
+        rewards.append(reward)
+        Q[action] += 0.5 * (reward - Q[action])
+        agent.begin([0])
+        worth = [Q[a] + 3 * (max(rewards) - min(rewards)) / np.sqrt(1 + tried[a]) for a in range(3)]
+        best = [a for a in range(3) if worth[a] == max(worth)]
+        assert agent.probabilities().tolist() == [1 / len(best) if a in best else 0 for a in range(3)]
+    assert tried[0] == max(tried)
+    assert min(tried) > 2
+
+
+@pytest.mark.parametrize("vote", VOTES)
+def test_with_a_bonus_actions_are_drawn_from_the_probabilities(vote: str) -> None:
+    mdp = lake("episodic")
+    case = Settings("mi-available", 5, epsilon=0.1, vote=vote, bonus=0.3)  # type: ignore[arg-type]
+    run = Run(mdp, mcar(mdp.space, 0.6), case, seed=6, driver="stepwise")
+    run.advance(40)
+    agent, n = run.agent, 3000
+    p = agent.probabilities()
+    taken = np.zeros(mdp.n_actions)
+    for _ in range(n):
+        agent._phase = "ready"
+        taken[agent.act()] += 1
+    np.testing.assert_allclose(taken / n, p, rtol=0, atol=4.5 * np.sqrt(0.25 / n))
+    assert (taken[p == 0] == 0).all()
+
+
+def test_without_a_bonus_nothing_is_kept_for_it() -> None:
+    agent = Agent(Space((50, 50)), 4, Settings("mi-available"))
+    assert agent.memory.tried.size == 0
