@@ -14,7 +14,7 @@ from lacuna.worlds.registry import make_world, register_envs
 if TYPE_CHECKING:
     from lacuna.agent import Agent
     from lacuna.mdp import TabularMDP
-    from lacuna.methods import METHODS, Settings
+    from lacuna.methods import DEFAULT, METHODS, Settings
     from lacuna.missingness import Mechanism, MissingObservation
     from lacuna.rollout import Run, play
     from lacuna.space import Space
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DEFAULT",
     "METHODS",
     "Agent",
     "Lake",
@@ -44,6 +45,7 @@ __all__ = [
 
 _HOME = {
     "Agent": "agent",
+    "DEFAULT": "methods",
     "Lake": "worlds.lake",
     "METHODS": "methods",
     "Mechanism": "missingness",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lacuna import learner, savefile
 from lacuna.counts import Counts
 from lacuna.learner import Memory, draws_per_step
-from lacuna.methods import METHODS, Impute, Settings, Teach
+from lacuna.methods import DEFAULT, METHODS, Impute, Settings, Teach
 from lacuna.space import MISSING, Space, pack
 from lacuna.streams import Stream
 from lacuna.voting import NO_STATE
@@ -41,7 +41,7 @@ class Agent:
     n_actions
         Number of actions.
     settings
-        The method and its hyper-parameters.
+        The method and its hyper-parameters; `DEFAULT` if not given.
     seed
         Fixes every draw: two agents with one seed that see the same make the same decisions.
 
@@ -66,7 +66,7 @@ class Agent:
             raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
         self.space = space
         self.n_actions = int(n_actions)
-        self.settings = settings if settings is not None else Settings()
+        self.settings = settings if settings is not None else DEFAULT
         self.method = METHODS[self.settings.method]
         self.rules = self.settings.rules
         try:

@@ -75,7 +75,9 @@ def run(
     missingness: Annotated[str, typer.Option(help="What hides it, e.g. mcar:0.4; `lacuna worlds` lists them.")] = (
         "mcar:0.4"
     ),
-    method: Annotated[str, typer.Option(help="A method; `lacuna methods` lists them.")] = "mi-synthetic",
+    method: Annotated[
+        str | None, typer.Option(help="A method; `lacuna methods` lists them.", show_default="mi-available, bonus 0.05")
+    ] = None,
     K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.", show_default="10")] = None,
     alpha: Annotated[float, typer.Option(help="Step size, above 0 and up to 1.")] = 0.1,
     gamma: Annotated[float, typer.Option(help="Discount, 0 to 1.")] = 1.0,
@@ -85,7 +87,10 @@ def run(
     p_shuffle: Annotated[float, typer.Option(help="Probability of mixing the pathways in a step.")] = 0.0,
     kappa: Annotated[float | None, typer.Option(help="Weight of the component counts, mi-available only.")] = None,
     smoothing: Annotated[float | None, typer.Option(help="Added to component counts, mi-available only.")] = None,
-    bonus: Annotated[float, typer.Option(help="Bonus for actions rarely tried, in ranges of the rewards.")] = 0.0,
+    bonus: Annotated[
+        float | None,
+        typer.Option(help="For actions rarely tried, in ranges of the rewards.", show_default="0 for a method named"),
+    ] = None,
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
     trials: Annotated[int, typer.Option(help="How many trials.")] = 5,
@@ -102,9 +107,12 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
 ) -> None:
     """Run one method in one world and show how it does."""
-    from lacuna.methods import Settings
+    from lacuna.methods import DEFAULT, Settings
     from lacuna.trials import Problem, run_trials
 
+    if bonus is None:
+        bonus = DEFAULT.bonus if method is None else 0.0
+    method = method or DEFAULT.method
     settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, bonus)  # type: ignore[arg-type]
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None

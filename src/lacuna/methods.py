@@ -269,3 +269,7 @@ def _number_of_pathways(value: Any) -> int:
     if isinstance(value, bool) or not 1 <= K <= MAX_PATHWAYS:
         raise ValueError(f"K is {value!r}; it must be a whole number between 1 and {MAX_PATHWAYS}")
     return K
+
+
+DEFAULT = Settings("mi-available", bonus=0.05)
+"""What an agent uses if nothing is said: one setting for every problem, since a trial cannot tune (docs/choosing.md)."""
