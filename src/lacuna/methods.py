@@ -272,4 +272,4 @@ def _number_of_pathways(value: Any) -> int:
 
 
 DEFAULT = Settings("mi-available", bonus=0.05)
-"""What an agent uses if nothing is said: one setting for every problem, since a trial cannot tune (docs/choosing.md)."""
+"""What an agent uses if nothing is said: one setting for every problem, as a trial cannot tune (docs/choosing.md)."""
