@@ -67,6 +67,10 @@ class Agent:
         self.space = space
         self.n_actions = int(n_actions)
         self.settings = settings if settings is not None else DEFAULT
+        if self.settings.method not in METHODS:
+            raise ValueError(
+                f"{self.settings.method} is a yardstick: it knows what no agent can know; take it in a trial or a study"
+            )
         self.method = METHODS[self.settings.method]
         self.rules = self.settings.rules
         try:

@@ -92,10 +92,49 @@ def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
         scene.observation[j] = value - int(scene.mask[j]) * (value + 1)
 
 
+class Step(NamedTuple):
+    """What one action did: true states left and entered, reward, and how the episode goes on."""
+
+    state: int
+    arrival: int
+    reward: float
+    ended: bool
+    terminated: bool
+    stopped: bool
+    """Terminated or cut off: a new episode starts."""
+
+
+@kernel
+def enter(way: int, scene: Scene, supply: Supply) -> int:
+    """Start an episode in one of the world's ways, and look; gives the true state."""
+    scene.place[FRESH] = 0
+    scene.place[_EPISODE_STEPS] = 0
+    state = start_state(way, scene.world, supply.world)
+    scene.place[_STATE] = state
+    look(-1, scene, supply.missingness)
+    return state
+
+
+@kernel
+def go(action: int, scene: Scene, supply: Supply) -> Step:
+    """Take an action in the world, and look."""
+    world, place = scene.world, scene.place
+    state = place[_STATE]
+    outcome = move(state, action, world, supply.world)
+    arrival = world.next_state[outcome]
+    ended = world.ends[outcome]
+    terminated = ended and world.terminates
+    place[_STATE] = arrival
+    place[_EPISODE_STEPS] += 1
+    stopped = terminated or place[_EPISODE_STEPS] == world.max_steps
+    look(action, scene, supply.missingness)
+    return Step(state, arrival, world.reward[outcome], ended, terminated, stopped)
+
+
 @kernel
 def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, notes: Notes, trace: Trace) -> int:
     """Run up to `n` steps; gives how many were done before numbers or room for counts ran low."""
-    world, place = scene.world, scene.place
+    world = scene.world
     rules, layout, memory, counts, parts = mind.rules, mind.layout, mind.memory, mind.counts, mind.parts
     for t in range(n):
         if not (
@@ -107,42 +146,32 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, no
             and has_room(layout.sizes.shape[0], parts)
         ):
             return t
-        if place[FRESH]:
-            place[FRESH] = 0
-            place[_STATE] = start_state(0, world, supply.world)
-            look(-1, scene, supply.missingness)
+        if scene.place[FRESH]:
+            enter(0, scene, supply)
             begin(scene.observation, rules, layout, memory, supply.imputation)
 
-        state = place[_STATE]
         action = act(rules, memory, supply.exploration)
-        outcome = move(state, action, world, supply.world)
-        arrival = world.next_state[outcome]
-        reward = world.reward[outcome]
-        ended = world.ends[outcome]
-        terminated = ended and world.terminates
-        place[_STATE] = arrival
-        place[_EPISODE_STEPS] += 1
-        truncated = not terminated and place[_EPISODE_STEPS] == world.max_steps
-        look(action, scene, supply.missingness)
-        learn(action, reward, scene.observation, terminated, rules, layout, memory, counts, parts, supply.imputation)
+        step = go(action, scene, supply)
+        learn(
+            action, step.reward, scene.observation, step.terminated, rules, layout, memory, counts, parts,
+            supply.imputation,
+        )  # fmt: skip
 
         score(
-            action, reward, ended, terminated or truncated, world.bad[arrival], scene.observation, world.codes[arrival],
-            memory.C, rules, layout, tally,
+            action, step.reward, step.ended, step.stopped, world.bad[step.arrival], scene.observation,
+            world.codes[step.arrival], memory.C, rules, layout, tally,
         )  # fmt: skip
         note(tally, notes)
         if t < trace.state.shape[0]:
-            trace.state[t] = state
+            trace.state[t] = step.state
             trace.action[t] = action
-            trace.reward[t] = reward
-            trace.arrival[t] = arrival
+            trace.reward[t] = step.reward
+            trace.arrival[t] = step.arrival
             copy_into(trace.seen[t], scene.observation)
             copy_into(trace.pathways[t], memory.S)
-            trace.ended[t] = ended
-            trace.truncated[t] = truncated
-        if terminated or truncated:
-            place[_EPISODE_STEPS] = 0
-            place[_STATE] = start_state(world.restart[arrival], world, supply.world)
-            look(-1, scene, supply.missingness)
+            trace.ended[t] = step.ended
+            trace.truncated[t] = step.stopped and not step.terminated
+        if step.stopped:
+            enter(world.restart[step.arrival], scene, supply)
             begin(scene.observation, rules, layout, memory, supply.imputation)
     return n

@@ -39,6 +39,20 @@ class Teach(IntEnum):
     """Complete pairs, and every pair of values of one component."""
 
 
+class Knows(IntEnum):
+    """What a yardstick knows and no agent can; an agent knows nothing but what it saw."""
+
+    NOTHING = 0
+    EVERYTHING_SHOWN = 1
+    """What the world shows, as if nothing were ever hidden."""
+    TRANSITIONS = 2
+    """The true transitions between true states."""
+    STATE = 3
+    """The true state, and the optimal values."""
+    BELIEF = 4
+    """The true transitions and mechanism, hence the exact belief over true states, and the optimal values."""
+
+
 @dataclass(frozen=True)
 class Method:
     """One row of the table of methods."""
@@ -50,6 +64,7 @@ class Method:
     learns_t_from: str
     impute: Impute
     teach: Teach = Teach.NOTHING
+    knows: Knows = Knows.NOTHING
 
     @property
     def multiple(self) -> bool:
@@ -59,8 +74,10 @@ class Method:
     @property
     def takes(self) -> frozenset[str]:
         """The settings that this method has and others may lack."""
+        learning = set() if self.knows in (Knows.STATE, Knows.BELIEF) else {"alpha", "epsilon"}
         several = {"K", "vote", "update", "p_shuffle"} if self.multiple else set()
-        return frozenset(several | ({"kappa", "smoothing"} if self.teach == Teach.AVAILABLE_PAIRS else set()))
+        parts = {"kappa", "smoothing"} if self.teach == Teach.AVAILABLE_PAIRS else set()
+        return frozenset(learning | several | parts)
 
 
 METHODS: dict[str, Method] = {
@@ -106,14 +123,45 @@ METHODS: dict[str, Method] = {
 }  # fmt: skip
 """Every method by its name on the command line. Single imputation (SI) is MI with K = 1."""
 
+YARDSTICKS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "optimum", "Optimum, all known",
+            "the true state, by the optimal policy", "- (knows the optimum)", "- (knows it)",
+            Impute.NOTHING, knows=Knows.STATE,
+        ),
+        Method(
+            "qmdp", "QMDP, true model",
+            "the exact belief over true states, by optimal values", "- (knows the optimum)",
+            "- (knows it, and the mechanism)",
+            Impute.NOTHING, knows=Knows.BELIEF,
+        ),
+        Method(
+            "mi-true-model", "MI, true model",
+            "votes of K pathways over true states", "every step, alpha/K per pathway", "- (knows it)",
+            Impute.DRAWS, knows=Knows.TRANSITIONS,
+        ),
+        Method(
+            "fully-observed", "Q-learning, all observed",
+            "the state, whatever is hidden", "every step", "-",
+            Impute.NOTHING, knows=Knows.EVERYTHING_SHOWN,
+        ),
+    )
+}  # fmt: skip
+"""What methods are measured against, by name. They know what no agent can know, so no `Agent` can be one."""
+
+NAMED: dict[str, Method] = METHODS | YARDSTICKS
+"""All that a trial can be run with."""
+
 
 def find_method(name: str) -> Method:
-    """Give the method called `name`, or a sentence with the choices."""
-    if not isinstance(name, str) or name not in METHODS:
-        close = get_close_matches(str(name), METHODS, n=1)
+    """Give the method or yardstick called `name`, or a sentence with the choices."""
+    if not isinstance(name, str) or name not in NAMED:
+        close = get_close_matches(str(name), NAMED, n=1)
         hint = f"; did you mean {close[0]!r}? There are" if close else "; there are"
-        raise ValueError(f"no method is called {name!r}{hint} {', '.join(METHODS)}")
-    return METHODS[name]
+        raise ValueError(f"no method is called {name!r}{hint} {', '.join(METHODS)}; yardsticks: {', '.join(YARDSTICKS)}")
+    return NAMED[name]
 
 
 class Rules(NamedTuple):
@@ -141,11 +189,12 @@ class Settings:
     Parameters
     ----------
     method
-        A name in `METHODS`.
+        A name in `METHODS`, or in `YARDSTICKS` (for trials and studies, not for an `Agent`).
     K
         Number of pathways, for MI methods only; 10 if not given.
     alpha, gamma, epsilon
-        Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1].
+        Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1]. The yardsticks optimum and qmdp
+        have gamma only.
     vote
         How K pathways choose: one vote at random (the paper), the majority, softmax over vote counts, or the best
         average value.
@@ -188,7 +237,7 @@ class Settings:
         for field in fields(self):
             what, value = field.name, getattr(self, field.name)
             owners = [m.name for m in METHODS.values() if what in m.takes]
-            if owners and method.name not in owners and value != field.default:
+            if owners and what not in method.takes and value != field.default:
                 raise ValueError(
                     f"{what} is {value}, but {method.name} has no such setting; {what} belongs to {', '.join(owners)}"
                 )
@@ -218,12 +267,12 @@ class Settings:
     @property
     def unit(self) -> float:
         """Weight of one unit of the transition counts."""
-        return 1 / self.pathways if METHODS[self.method].teach == Teach.EVERY_PATHWAY else 1.0
+        return 1 / self.pathways if find_method(self.method).teach == Teach.EVERY_PATHWAY else 1.0
 
     @property
     def rules(self) -> Rules:
         """The settings as numbers for kernels."""
-        method, K, alpha = METHODS[self.method], self.pathways, self.alpha
+        method, K, alpha = find_method(self.method), self.pathways, self.alpha
         # Exactly alpha where theory says so; elsewhere by functions that keep their digits when alpha is small.
         full, rate = alpha, alpha / K
         if self.update == "sequential" and K > 1:

@@ -84,7 +84,7 @@ class Run:
             raise ValueError(f"driver is {driver!r}; it must be one of {', '.join(DRIVERS)}")
         if not isinstance(first_observed, bool):
             raise ValueError(f"first_observed is {first_observed!r}; it must be True or False")
-        _check_problem(mdp, mechanism)
+        check_problem(mdp, mechanism)
         self.mdp = mdp
         self.mechanism = mechanism
         self.first_observed = first_observed
@@ -247,7 +247,7 @@ class Run:
         return run
 
 
-def _check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:
+def check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:
     """Refuse a mechanism made for another world: kernels would read beyond its rates."""
     if mechanism.space.sizes != mdp.space.sizes:
         raise ValueError(f"{mechanism.name} hides {mechanism.space.sizes}, the world shows {mdp.space.sizes}")

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from lacuna.agent import MAX_COUNT
 from lacuna.mdp import TabularMDP
 from lacuna.measures import SUMS
-from lacuna.methods import Settings
+from lacuna.methods import YARDSTICKS, Settings
 from lacuna.missingness import Mechanism, parse
 from lacuna.rollout import Run
 from lacuna.worlds.registry import make_world
+from lacuna.yardsticks.run import YardstickRun
 
 EARLY = 10_000
 """Learning speed is the reward per step over this many first steps."""
@@ -64,7 +65,7 @@ def run_trial(
     Parameters
     ----------
     problem, settings
-        The world, what hides it, and how the agent copes.
+        The world, what hides it, and how the agent copes; or a yardstick, see `YARDSTICKS`.
     steps, seed
         How long, and which random streams: the same seed means the same world and mask streams for every method.
     times
@@ -97,7 +98,7 @@ def run_trial(
             raise ValueError(f"curve time {t!r} lies outside the run; it must be a whole number from 1 to {steps}")
     if not isinstance(first_observed, bool):
         raise ValueError(f"first_observed is {first_observed!r}; it must be True or False")
-    run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed, driver=driver)
+    run = _start(problem, settings, seed, first_observed, driver)
     early, late = min(EARLY, steps), steps - max(1, steps // 5)
     wanted = {early, late, *times} - {0, steps}
     run.advance(steps, times=wanted, progress=progress)
@@ -115,6 +116,18 @@ def run_trial(
     return figures
 
 
+def _start(problem: Problem, settings: Settings, seed: int, first_observed: bool, driver: str) -> Run | YardstickRun:
+    """A run of a method, or of a yardstick."""
+    if settings.method not in YARDSTICKS:
+        return Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed, driver=driver)
+    if driver != "compiled":
+        raise ValueError(
+            f"driver is {driver!r}, but {settings.method} is a yardstick: it knows what no environment shows, so it is "
+            f"compiled only"
+        )
+    return YardstickRun(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed)
+
+
 def default_workers() -> int:
     """One worker per core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -129,7 +142,7 @@ def run_trials(
     if workers < 1:
         raise ValueError(f"workers is {workers}; it must be 1 or larger")
     # Compile (or read the cache) before any clock runs.
-    Run(problem.mdp, problem.mechanism, settings, driver=driver).advance(1)
+    _start(problem, settings, 0, first_observed=True, driver=driver).advance(1)
     stop = Event()
     progress = rest.pop("progress", None)
 

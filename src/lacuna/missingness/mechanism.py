@@ -264,3 +264,26 @@ def hide(
         if j != how.driver:
             rate = how.fallback[z, a, row, j] if driver_hidden else how.rates[z, a, row, j]
             mask[j] = draw(uniforms) < rate
+
+
+@kernel
+def mask_probability(
+    observation: NDArray[np.int64], shown: int, true: int, action: int, mode: int, how: Hiding
+) -> float:
+    """P(what is hidden in `observation` | state, action, mode): the probability of the mask that `hide` drew."""
+    a = action if 0 <= action < how.rates.shape[1] - 1 else how.rates.shape[1] - 1
+    row = 0
+    if how.by == _SHOWN:
+        row = shown
+    elif how.by == _TRUE:
+        row = true
+    if how.whole:
+        rate = how.rates[mode, a, row, 0]
+        return float(rate if observation[0] < 0 else 1.0 - rate)
+    driver_hidden = how.driver >= 0 and observation[how.driver] < 0
+    p = 1.0
+    for j in range(observation.shape[0]):
+        other = driver_hidden and j != how.driver
+        rate = how.fallback[mode, a, row, j] if other else how.rates[mode, a, row, j]
+        p *= rate if observation[j] < 0 else 1.0 - rate
+    return p

@@ -1,0 +1,93 @@
+"""The exact belief over true states, given all that was seen, and how QMDP acts on it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.compiled import kernel
+from lacuna.imputation.carry import glance
+from lacuna.mdp import Dynamics
+from lacuna.missingness.mechanism import Hiding, mask_probability
+from lacuna.space import Layout
+from lacuna.yardsticks.truth import Truth
+
+
+@kernel
+def expect_start(
+    fresh: bool, world: Dynamics, truth: Truth, belief: NDArray[np.float64], ahead: NDArray[np.float64]
+) -> None:
+    """Where an episode may start, given where the last one stopped; a fresh world starts in mode 0 of the chain."""
+    if fresh:
+        belief[:] = 0.0
+        # Any true state stands for "none yet" here: its weight goes to the first way to start.
+        belief[0, 0] = 1.0
+    ahead[:] = 0.0
+    for z in range(belief.shape[0]):
+        for s in range(belief.shape[1]):
+            if belief[z, s] > 0:
+                way = 0 if fresh else world.restart[s]
+                for entry in range(world.start_ptr[way], world.start_ptr[way + 1]):
+                    ahead[z, world.start_state[entry]] += belief[z, s] * truth.start_probability[entry]
+
+
+@kernel
+def expect_move(
+    action: int, terminated: bool, world: Dynamics, truth: Truth, belief: NDArray[np.float64],
+    ahead: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Where an action may have led, given whether the episode ended, which every agent is told."""
+    ahead[:] = 0.0
+    for z in range(belief.shape[0]):
+        for s in range(belief.shape[1]):
+            if belief[z, s] > 0:
+                row = s * world.n_actions + action
+                for entry in range(world.ptr[row], world.ptr[row + 1]):
+                    if (world.ends[entry] and world.terminates) == terminated:
+                        ahead[z, world.next_state[entry]] += belief[z, s] * truth.probability[entry]
+
+
+@kernel
+def take_evidence(
+    action: int, masked: bool, observation: NDArray[np.int64], world: Dynamics, how: Hiding, layout: Layout,
+    truth: Truth, belief: NDArray[np.float64], ahead: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Bayes' rule: `belief` becomes `ahead` given what was seen and what was hidden, which tells something too.
+
+    Not `masked` if nothing could be hidden: then the chain of the mechanism did not move either.
+    """
+    modes = belief.shape[0]
+    sight = glance(observation, layout)
+    total = 0.0
+    for s in range(belief.shape[1]):
+        agrees = world.codes[s] & sight.bits == sight.seen
+        for z in range(modes):
+            weight = 0.0
+            if agrees and masked:
+                for before in range(modes):
+                    weight += ahead[before, s] * truth.chain[before, z]
+            elif agrees:
+                weight = ahead[z, s]
+            if weight > 0 and masked:
+                weight *= mask_probability(observation, world.shows[s], s, action, z, how)
+            belief[z, s] = weight
+            total += weight
+    for z in range(modes):
+        for s in range(belief.shape[1]):
+            belief[z, s] /= total
+
+
+@kernel
+def best_on_average(q: NDArray[np.float64], belief: NDArray[np.float64], values: NDArray[np.float64]) -> int:
+    """The action argmax Σ b(s) Q*(s, a), the lowest-numbered among equals; `values` is scratch."""
+    values[:] = 0.0
+    for z in range(belief.shape[0]):
+        for s in range(belief.shape[1]):
+            if belief[z, s] > 0:
+                for a in range(q.shape[1]):
+                    values[a] += belief[z, s] * q[s, a]
+    best = 0
+    for a in range(1, q.shape[1]):
+        if values[a] > values[best]:
+            best = a
+    return best
