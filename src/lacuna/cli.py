@@ -197,18 +197,23 @@ def _show_trials(problem: Problem, world: str, settings: Settings, rows: list[di
 
 @app.command()
 def methods() -> None:
-    """List the methods: what each acts on and learns from."""
+    """List the methods, and the yardsticks for them: what each acts on and learns from."""
     from rich.console import Console
     from rich.table import Table
 
-    from lacuna.methods import METHODS
+    from lacuna.methods import METHODS, YARDSTICKS
 
-    table = Table(title="Methods (single imputation is an MI method with --K 1)", title_justify="left")
-    for column in ("--method", "acts on", "learns Q from", "learns the model from"):
-        table.add_column(column)
-    for method in METHODS.values():
-        table.add_row(method.name, method.acts_on, method.learns_q_from, method.learns_t_from)
-    Console(width=None if sys.stdout.isatty() else 130).print(table)
+    titles = {
+        "Methods (single imputation is an MI method with --K 1)": METHODS,
+        "Yardsticks: they know what no agent can know": YARDSTICKS,
+    }
+    for title, rows in titles.items():
+        table = Table(title=title, title_justify="left")
+        for column in ("--method", "acts on", "learns Q from", "learns the model from"):
+            table.add_column(column)
+        for method in rows.values():
+            table.add_row(method.name, method.acts_on, method.learns_q_from, method.learns_t_from)
+        Console(width=None if sys.stdout.isatty() else 130).print(table)
 
 
 @app.command()

@@ -160,7 +160,9 @@ def find_method(name: str) -> Method:
     if not isinstance(name, str) or name not in NAMED:
         close = get_close_matches(str(name), NAMED, n=1)
         hint = f"; did you mean {close[0]!r}? There are" if close else "; there are"
-        raise ValueError(f"no method is called {name!r}{hint} {', '.join(METHODS)}; yardsticks: {', '.join(YARDSTICKS)}")
+        raise ValueError(
+            f"no method is called {name!r}{hint} {', '.join(METHODS)}; yardsticks: {', '.join(YARDSTICKS)}"
+        )
     return NAMED[name]
 
 

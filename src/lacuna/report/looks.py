@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from lacuna.methods import METHODS
+from lacuna.methods import find_method
 from lacuna.study.evidence import Shown
 
 BLUE, SKY, VERMILION, ORANGE = "#0072b2", "#56b4e9", "#d55e00", "#e69f00"
@@ -56,7 +56,7 @@ def name_of(shown: Shown) -> str:
     >>> name_of(Shown("mi-synthetic", 10)), name_of(Shown("mi-conservative", 1)), name_of(Shown("last-observed"))
     ('MI K=10, synthetic', 'SI, conservative', 'Last observed (V2)')
     """
-    title = METHODS[shown.method].title
+    title = find_method(shown.method).title
     if shown.K is not None:
         title = title.replace("MI", "SI" if shown.K == 1 else f"MI K={shown.K}", 1)
     return f"{title}, mixing" if shown.p_shuffle else title

@@ -18,15 +18,17 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lacuna.agent import MAX_COUNT
-from lacuna.methods import METHODS, Settings
+from lacuna.mdp import TabularMDP
+from lacuna.methods import METHODS, NAMED, YARDSTICKS, Settings
 from lacuna.trials import Problem
 from lacuna.worlds.registry import find_builder, make_world, shown, typed_parameters
+from lacuna.yardsticks.truth import check_horizon
 
 RESULTS = 2
 """Raised when the same run would give other figures: it is part of a run's name, so old results are never mixed in."""
 
 _SETTINGS = {field.name: field.default for field in fields(Settings)}
-_SPECIAL = frozenset[str]().union(*(method.takes for method in METHODS.values()))
+_SPECIAL = frozenset[str]().union(*(method.takes for method in NAMED.values()))
 _MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
 
 
@@ -232,6 +234,7 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
     """Worlds x missingness, and methods x choices, with a sentence for everything that cannot be."""
     wrong: list[str] = []
     problems = []
+    worlds = []
     if len(spec.worlds) * len(spec.missingness) > _MOST_SETTINGS:
         return (), (), [f"worlds x missingness are more than {_MOST_SETTINGS}"]
     for i, world in enumerate(spec.worlds):
@@ -240,6 +243,7 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
         except (TypeError, ValueError) as error:
             wrong.append(f"worlds[{i}] is {shown({'name': world.name, **world.parameters})}: {error}")
             continue
+        worlds.append(mdp)
         parameters = _frozen(_unusual(world.name, world.parameters))
         for j, text in enumerate(spec.missingness):
             try:
@@ -249,7 +253,7 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
                 wrong.append(f"missingness[{j}] is {shown(text)} in worlds[{i}]: {error}")
     settings: list[Settings] = []
     for i, method in enumerate(spec.methods):
-        settings += _settings_of(i, method, spec.grid, wrong)
+        settings += _settings_of(i, method, spec.grid, worlds, wrong)
     if (n := len(set(problems)) * len(set(settings)) * spec.trials) > _MOST_RUNS:
         wrong.append(f"there would be {n} runs; there must be at most {_MOST_RUNS} in a study: split it by first_trial")
     if spec.curve_points > spec.steps:
@@ -262,15 +266,17 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
     return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), list(dict.fromkeys(wrong))
 
 
-def _settings_of(i: int, method: MethodSpec, grid: Choices, wrong: list[str]) -> list[Settings]:
-    if method.name not in METHODS:
-        wrong.append(f"methods[{i}].name is {shown(method.name)}{_nearest(method.name, METHODS)}; it must be one of "
-                     f"{', '.join(METHODS)}")  # fmt: skip
+def _settings_of(
+    i: int, method: MethodSpec, grid: Choices, worlds: list[TabularMDP], wrong: list[str]
+) -> list[Settings]:
+    if method.name not in NAMED:
+        wrong.append(f"methods[{i}].name is {shown(method.name)}{_nearest(method.name, NAMED)}; it must be one of "
+                     f"{', '.join(METHODS)}, or a yardstick: {', '.join(YARDSTICKS)}")  # fmt: skip
         return []
     axes: dict[str, list[Any]] = {}
     for key in Choices.model_fields:
         values = getattr(method, key)
-        if not values and (key in METHODS[method.name].takes or key not in _SPECIAL):
+        if not values and (key in NAMED[method.name].takes or key not in _SPECIAL):
             values = getattr(grid, key)
         if values:
             axes[key] = values
@@ -281,6 +287,8 @@ def _settings_of(i: int, method: MethodSpec, grid: Choices, wrong: list[str]) ->
     for chosen in product(*axes.values()):
         try:
             found.append(Settings(method.name, **dict(zip(axes, chosen, strict=True))))
+            for mdp in worlds:
+                check_horizon(mdp, found[-1])
         except (TypeError, ValueError) as error:
             wrong.append(f"methods[{i}] ({method.name}): {error}")
     return found

@@ -31,8 +31,8 @@ _EVERYTHING_SHOWN, _TRANSITIONS, _STATE, _BELIEF = map(
 )
 _NOBODY = -1
 
-# Steps between two visits of the compiled loop.
-_AHEAD_STEPS = 4096
+# Steps between two visits of the compiled loop, and numbers prepared for them.
+_AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
 
 
 class Sage(NamedTuple):
@@ -112,8 +112,9 @@ def learn_knowing(action: int, step: Step, scene: Scene, supply: Supply, sage: S
     world, rules = scene.world, sage.rules
     if sage.knows == _BELIEF:
         expect_move(action, step.terminated, world, sage.truth, sage.belief, sage.ahead)
+        masked = True
         take_evidence(
-            action, True, scene.observation, world, scene.how, sage.layout, sage.truth, sage.belief, sage.ahead  # noqa: FBT003
+            action, masked, scene.observation, world, scene.how, sage.layout, sage.truth, sage.belief, sage.ahead
         )
         return
     sight = glance(scene.observation, sage.layout)
@@ -226,7 +227,10 @@ class YardstickRun:
         before = time.perf_counter()
         # One step may start the world, move it and restart it.
         needs = np.array([3, 3 * self.mechanism.n_draws, 3 * draws_per_step(self.sage.rules), 2], dtype=np.int64)
-        numbers = [stream.fill(int(need) * (steps + 1)) for stream, need in zip(self.streams, needs, strict=True)]
+        numbers = [
+            stream.fill(max(need, min(need * steps, _AHEAD_MOST)))
+            for stream, need in zip(self.streams, needs.tolist(), strict=True)
+        ]
         d = self.mdp.space.d
         scene = Scene(
             self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place, np.zeros(d, dtype=np.int64),

@@ -1,0 +1,417 @@
+"""The yardsticks: exact where theory says what must come out, honest about what they know, and run like methods."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lacuna.agent import Agent
+from lacuna.mdp import TabularMDP
+from lacuna.methods import METHODS, YARDSTICKS, Settings
+from lacuna.missingness import Mechanism, MissingObservation, parse
+from lacuna.missingness.label import pattern_probabilities, patterns
+from lacuna.missingness.mechanism import mask_probability
+from lacuna.rollout import Run
+from lacuna.solve import solve
+from lacuna.space import Space
+from lacuna.study.engines import Local
+from lacuna.study.runner import run_study
+from lacuna.study.spec import Study, StudyError
+from lacuna.study.store import Store
+from lacuna.trials import Problem, run_trial, run_trials
+from lacuna.worlds.gym import TabularEnv
+from lacuna.worlds.lake import Lake
+from lacuna.worlds.registry import make_world
+from lacuna.worlds.toys import corridor
+from lacuna.yardsticks.belief import expect_move, expect_start, take_evidence
+from lacuna.yardsticks.run import YardstickRun
+from lacuna.yardsticks.truth import truth_of
+from problems import READINGS, lake, mechanisms
+
+Beliefs = dict[tuple[int, int], float]
+
+KINDS = tuple(mechanisms(lake("episodic")))
+STEPS = 400
+
+
+def rewards(method: str, theta: float, trials: int, steps: int) -> tuple[float, float]:
+    """Mean total reward and its standard error, over trials."""
+    rows = run_trials(
+        Problem.named("lake", f"mcar:{theta}"), Settings(method), steps=steps, seeds=range(trials), workers=2
+    )
+    found = np.array([row["mean_total_reward"] for row in rows])
+    return float(found.mean()), float(found.std(ddof=1) / np.sqrt(trials))
+
+
+def same_but_for(left: dict[str, Any], right: dict[str, Any], *others: str) -> bool:
+    return {k: v for k, v in left.items() if k not in others} == {k: v for k, v in right.items() if k not in others}
+
+
+# --- figures that were found independently -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("theta", "expected"), [(0.4, 86.6), (0.8, 83.5), (0.95, 79.4)])
+def test_imputing_with_the_true_model(theta: float, expected: float) -> None:
+    mean, error = rewards("mi-true-model", theta, trials=12, steps=50_000)
+    # The expected figures have errors of their own, of about the same size.
+    assert abs(mean - expected) < 4 * np.hypot(error, 0.5)
+
+
+@pytest.mark.parametrize(("theta", "expected"), [(0.2, 90.7), (0.4, 90.3)])
+def test_qmdp(theta: float, expected: float) -> None:
+    mean, error = rewards("qmdp", theta, trials=8, steps=20_000)
+    assert abs(mean - expected) < 4 * np.hypot(error, 0.05)
+
+
+def test_more_is_hidden_less_is_reached() -> None:
+    means = [rewards("qmdp", theta, trials=4, steps=20_000)[0] for theta in (0.0, 0.4, 0.8, 0.95)]
+    assert means == sorted(means, reverse=True)
+    # Exact beliefs reach at least what approximate ones were seen to reach.
+    assert means[2] > 87.7
+    assert means[3] > 84.3
+
+
+def long_run_value(mdp: TabularMDP) -> float:
+    """Mean optimal value over the starts of episodes, in the long run."""
+    best = solve(mdp, 1.0)
+    go_on, stop = np.zeros((mdp.n_states, mdp.n_states)), np.zeros((mdp.n_states, len(mdp.starts)))
+    for s in range(mdp.n_states):
+        for p, after, _, ends in mdp.outcomes(s, int(best.policy[s])):
+            if ends:
+                stop[s, mdp.restart[after]] += p
+            else:
+                go_on[s, after] += p
+    next_way = np.linalg.solve(np.eye(mdp.n_states) - go_on, stop)
+    ways = np.array([sum(p * next_way[s] for s, p in start.items()) for start in mdp.starts])
+    share = np.linalg.matrix_power(ways, 1000)[0]
+    return sum(share[g] * p * best.values[s] for g, start in enumerate(mdp.starts) for s, p in start.items())
+
+
+def test_the_optimum_earns_what_solve_says() -> None:
+    expected = long_run_value(Lake().mdp())
+    assert expected == pytest.approx(90.988, abs=5e-4)
+    mean, error = rewards("optimum", 0.6, trials=10, steps=30_000)
+    assert abs(mean - expected) < 4 * error
+
+
+# --- laws --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missingness", ["mcar:0", "mcar:0.7", "whole:0.5"])
+@pytest.mark.parametrize("reading", READINGS)
+def test_fully_observed_is_plain_q_learning(reading: str, missingness: str) -> None:
+    mdp = lake(reading)
+    plain = Run(mdp, parse("mcar:0", mdp), Settings("last-observed", alpha=0.3, gamma=0.9, epsilon=0.1), seed=5)
+    knowing = YardstickRun(
+        mdp, parse(missingness, mdp), Settings("fully-observed", alpha=0.3, gamma=0.9, epsilon=0.1), seed=5
+    )
+    for run in (plain, knowing):
+        run.advance(5000)
+    assert knowing.sage.Q.tobytes() == plain.agent.Q.tobytes()
+    assert np.array_equal(knowing.tally.sums, plain.tally.sums)
+    assert same_but_for(
+        knowing.figures(), plain.figures(), "hidden_shares", "guessed_right", "weight_on_truth", "calibration_error"
+    )
+
+
+def test_the_true_model_changes_nothing_where_all_is_seen() -> None:
+    mdp = corridor(length=6, slip=0.3)
+    nothing = parse("none", mdp)
+    for settings in ({"K": 4, "epsilon": 0.1, "gamma": 0.9}, {"K": 1, "update": "exact-rate"}, {"vote": "majority"}):
+        plain = Run(mdp, nothing, Settings("mi-conservative", **settings), seed=2)
+        knowing = YardstickRun(mdp, nothing, Settings("mi-true-model", **settings), seed=2)
+        for run in (plain, knowing):
+            run.advance(3000)
+        assert knowing.sage.Q.tobytes() == plain.agent.Q.tobytes()
+        assert np.array_equal(knowing.tally.sums, plain.tally.sums)
+
+
+@pytest.mark.parametrize("world", ["corridor", "cliff-walking"])
+def test_qmdp_is_the_optimum_where_all_is_seen(world: str) -> None:
+    problem = Problem.named(world, "none")
+    best, belief = (run_trial(problem, Settings(name, gamma=0.95), steps=4000) for name in ("optimum", "qmdp"))
+    assert best["episodes"] > 100
+    assert belief["mean_total_reward"] == best["mean_total_reward"]
+
+
+def test_an_unseen_flood_costs_qmdp_little() -> None:
+    # Colours tell of the flood before it matters, so almost nothing is lost; more than everything cannot be known.
+    mean, error = rewards("qmdp", 0.0, trials=8, steps=20_000)
+    assert 90.988 - 0.2 < mean < 90.988 + 4 * error
+
+
+def test_masks_and_world_are_those_of_the_methods() -> None:
+    problem = Problem.named("lake", "mcar:0.4")
+    shares = {
+        name: run_trial(problem, Settings(name), steps=2000, seed=3)["hidden_shares"]
+        for name in ("last-observed", *YARDSTICKS)
+    }
+    assert len({tuple(share) for share in shares.values()}) == 1
+    others = run_trial(problem, Settings("optimum"), steps=2000, seed=4)["hidden_shares"]
+    assert others != shares["optimum"]
+
+
+@pytest.mark.parametrize("method", YARDSTICKS)
+def test_chunks_do_not_matter(method: str) -> None:
+    mdp = lake("episodic")
+    whole, parts = (YardstickRun(mdp, mechanisms(mdp)["bursts-each:0.2,0.4"], Settings(method)) for _ in range(2))
+    whole.advance(3000, times=(1, 1500))
+    for steps in (1, 999, 2, 1998):
+        parts.advance(steps, times=(1, 1500))
+    assert all(np.array_equal(a, b) for a, b in zip(parts.tally, whole.tally, strict=True))
+    assert np.array_equal(parts.curve, whole.curve)
+    assert [stream.position for stream in parts.streams] == [stream.position for stream in whole.streams]
+
+
+def digests() -> dict[str, str]:
+    """What every yardstick leaves in every kind of problem, to the bit."""
+    found = {}
+    for reading in READINGS:
+        mdp = lake(reading)
+        for name, mechanism in mechanisms(mdp).items():
+            for method in YARDSTICKS.values():
+                more = {"p_shuffle": 0.3, "K": 3, "epsilon": 0.1} if method.multiple else {}
+                settings = Settings(method.name, gamma=0.9, **more)
+                run = YardstickRun(mdp, mechanism, settings, seed=8, first_observed=name != "whole:0.3")
+                run.advance(60)
+                parts = [*run.tally, run.sage.Q, run.sage.belief, run.sage.here]
+                data = b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+                found[f"{reading} {name} {method.name}"] = hashlib.sha256(data).hexdigest()
+    return found
+
+
+def test_equal_without_the_compiler() -> None:
+    compiled = digests()
+    assert len(compiled) == len(READINGS) * len(KINDS) * len(YARDSTICKS)
+    program = "import json; from test_yardsticks import digests; print(json.dumps(digests()))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parent, env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == compiled
+
+
+# --- the belief --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probability_of_a_mask(kind: str) -> None:
+    mdp = lake("episodic")
+    mechanism = mechanisms(mdp)[kind]
+    how = mechanism.hiding
+    for z in range(how.rates.shape[0]):
+        for a in range(-1, mdp.n_actions):
+            entry = a if how.rates.shape[1] > 1 else 0
+            below = None if mechanism.fallback is None else mechanism.fallback[z, entry]
+            table = pattern_probabilities(mechanism.rates[z, entry], below, mechanism.driver, mechanism.whole)
+            for s in range(0, mdp.n_states, 7):
+                row = (0, int(mdp.shows[s]), s)[how.by]
+                for m, hidden in enumerate(patterns(3)):
+                    observation = np.where(hidden, -1, mdp.dynamics.shown[s])
+                    if not mechanism.whole or len(set(hidden.tolist())) == 1:
+                        p = mask_probability(observation, int(mdp.shows[s]), s, a, z, how)
+                        assert p == pytest.approx(table[m, row], abs=1e-12)
+
+
+def naive_filter(
+    prior: Beliefs, action: int, masked: bool, observation: NDArray[np.int64], mdp: TabularMDP, mechanism: Mechanism
+) -> Beliefs:
+    """Bayes' rule over (mode, true state), written out."""
+    chain = np.ones((1, 1)) if mechanism.chain is None else mechanism.chain
+    hidden = int("".join("1" if value < 0 else "0" for value in observation), 2)
+    entry = (action if action >= 0 else -1) if mechanism.rates.shape[1] > 1 else 0
+    after: Beliefs = {}
+    for (z, s), p in prior.items():
+        shown = np.unravel_index(mdp.shows[s], mdp.space.sizes)
+        if any(seen not in {-1, value} for seen, value in zip(observation.tolist(), shown, strict=True)):
+            continue
+        for mode in range(chain.shape[0]):
+            if not masked:
+                after[z, s] = p
+                break
+            below = None if mechanism.fallback is None else mechanism.fallback[mode, entry]
+            row = (0, int(mdp.shows[s]), s)[mechanism.by]
+            rates, low = mechanism.rates[mode, entry, row : row + 1], None if below is None else below[row : row + 1]
+            mask = pattern_probabilities(rates, low, mechanism.driver, mechanism.whole)[hidden, 0]
+            after[mode, s] = after.get((mode, s), 0.0) + p * chain[z, mode] * mask
+    total = sum(after.values())
+    return {key: p / total for key, p in after.items() if p > 0}
+
+
+def naive_move(belief: Beliefs, action: int, terminated: bool, mdp: TabularMDP) -> Beliefs:
+    ahead: Beliefs = {}
+    for (z, s), weight in belief.items():
+        for p, after, _, ends in mdp.outcomes(s, action):
+            if (ends and mdp.terminates) == terminated:
+                ahead[z, after] = ahead.get((z, after), 0.0) + weight * p
+    return ahead
+
+
+def naive_start(belief: Beliefs | None, mdp: TabularMDP) -> Beliefs:
+    ahead: Beliefs = {}
+    for (z, s), weight in ({(0, -1): 1.0} if belief is None else belief).items():
+        for start, p in mdp.starts[0 if belief is None else mdp.restart[s]].items():
+            ahead[z, start] = ahead.get((z, start), 0.0) + weight * p
+    return ahead
+
+
+class Filters:
+    """The kernels' belief and the naive one, side by side."""
+
+    def __init__(self, mdp: TabularMDP, mechanism: Mechanism, first_observed: bool) -> None:
+        self.mdp, self.mechanism, self.first_observed = mdp, mechanism, first_observed
+        self.truth = truth_of(mdp, mechanism, Settings("qmdp", gamma=0.9))
+        self.belief, self.ahead = (np.zeros((mechanism.rates.shape[0], mdp.n_states)) for _ in range(2))
+        self.naive: Beliefs | None = None
+
+    def begin(self, seen: NDArray[np.int64]) -> None:
+        expect_start(self.naive is None, self.mdp.dynamics, self.truth, self.belief, self.ahead)
+        self._condition(naive_start(self.naive, self.mdp), -1, not self.first_observed, seen)
+
+    def learn(self, action: int, seen: NDArray[np.int64], terminated: bool) -> None:
+        assert self.naive is not None
+        expect_move(action, terminated, self.mdp.dynamics, self.truth, self.belief, self.ahead)
+        self._condition(naive_move(self.naive, action, terminated, self.mdp), action, masked=True, seen=seen)
+
+    def _condition(self, prior: Beliefs, action: int, masked: bool, seen: NDArray[np.int64]) -> None:
+        take_evidence(
+            action, masked, seen, self.mdp.dynamics, self.mechanism.hiding, self.mdp.space.layout, self.truth,
+            self.belief, self.ahead,
+        )  # fmt: skip
+        self.naive = naive_filter(prior, action, masked, seen, self.mdp, self.mechanism)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_belief_is_exact(reading: str, kind: str) -> None:
+    mdp = lake(reading)
+    mechanism = mechanisms(mdp)[kind]
+    first_observed = kind not in {"whole:0.3", "bursts-each:0.2,0.4", "driver"}
+    filters = Filters(mdp, mechanism, first_observed)
+    base = TabularEnv(mdp)
+    env = MissingObservation(base, mechanism, first_observed=first_observed)
+    chance = np.random.default_rng([ord(letter) for letter in reading + kind])
+    observation, _ = env.reset(seed=1)
+    filters.begin(env.components(observation))
+    surprises = []
+    for _ in range(STEPS):
+        # Now and then an optimal step, so that episodes come to an end.
+        action = int(filters.truth.policy[base.true_state] if chance.random() < 0.5 else chance.integers(mdp.n_actions))
+        observation, _, terminated, truncated, _ = env.step(action)
+        filters.learn(action, env.components(observation), terminated)
+        naive = np.zeros_like(filters.belief)
+        for place, p in (filters.naive or {}).items():
+            naive[place] = p
+        assert np.allclose(filters.belief, naive, rtol=1e-9, atol=1e-12)
+        states = filters.belief.sum(axis=0)
+        surprises.append(states[base.true_state] - (states**2).sum())
+        if terminated or truncated:
+            observation, _ = env.reset()
+            filters.begin(env.components(observation))
+    # An exact belief gives the truth, on average, the weight that it gives to itself.
+    found = np.array(surprises)
+    assert abs(found.mean()) <= 4 * found.std(ddof=1) / np.sqrt(found.size) + 1e-12
+
+
+# --- wrong uses --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["optimum", "qmdp"])
+def test_what_they_cannot_have(method: str) -> None:
+    for setting in ({"alpha": 0.5}, {"epsilon": 0.1}, {"K": 3}, {"vote": "majority"}):
+        with pytest.raises(ValueError, match=f"but {method} has no such setting"):
+            Settings(method, **setting)  # type: ignore[arg-type]
+    continuing = Problem.named("lake", "mcar:0.4", {"continuing": True})
+    with pytest.raises(ValueError, match=r"no bound in a continuing task .* take gamma below 1"):
+        run_trial(continuing, Settings(method), steps=10)
+    assert run_trial(continuing, Settings(method, gamma=0.9), steps=500)["episodes"] > 0
+
+
+@pytest.mark.parametrize("method", YARDSTICKS)
+def test_no_agent_is_a_yardstick(method: str) -> None:
+    with pytest.raises(ValueError, match=f"{method} is a yardstick: it knows what no agent can know"):
+        Agent(Space((3,)), 2, Settings(method))
+    with pytest.raises(ValueError, match="it is compiled only"):
+        run_trial(Problem.named("corridor", "mcar:0.4"), Settings(method), steps=10, driver="stepwise")
+
+
+def test_other_wrong_uses() -> None:
+    mdp = corridor(length=4, slip=0.1)
+    with pytest.raises(ValueError, match="last-observed is a method, not a yardstick"):
+        YardstickRun(mdp, parse("none", mdp), Settings("last-observed"))
+    with pytest.raises(ValueError, match=r"did you mean 'optimum'.*yardsticks: optimum, qmdp"):
+        Settings("optimun")
+    assert not set(METHODS) & set(YARDSTICKS)
+
+
+def test_qmdp_needs_a_value_for_every_action() -> None:
+    # Action 1 leads to a state that nothing ends in: with gamma = 1 it has no value.
+    trap = TabularMDP.build(
+        lambda s, a: [(1.0, 1, 0.0, False)] if s == 1 or a == 1 else [(1.0, 0, 1.0, True)],
+        space=Space((2,)), shows=[0, 1], n_actions=2, starts=[{0: 1.0}], name="trap",
+    )  # fmt: skip
+    nothing = parse("none", trap)
+    with pytest.raises(ValueError, match="of trap may lead to where nothing is sure to end"):
+        YardstickRun(trap, nothing, Settings("qmdp"))
+    for settings in (Settings("qmdp", gamma=0.9), Settings("optimum")):
+        run = YardstickRun(trap, nothing, settings)
+        run.advance(20)
+        assert run.figures()["episodes"] == 20
+
+
+# --- in a study --------------------------------------------------------------------------------------------------
+
+STUDY = """
+name = "yardsticks"
+steps = 600
+trials = 3
+missingness = ["mcar:0.4", "mfog:0.5,0.0", "bursts:0.1,0.3"]
+curve_points = 4
+worlds = [{name = "lake"}]
+methods = [{name = "optimum"}, {name = "qmdp"}, {name = "mi-true-model"}, {name = "fully-observed"},
+           {name = "mi-synthetic"}]
+
+[grid]
+alpha = [0.1, 1.0]
+epsilon = [0, 0.05]
+gamma = [0.5, 1]
+K = [2, 5]
+"""
+
+
+def test_a_study_with_yardsticks_runs_and_resumes(tmp_path: Path) -> None:
+    study = Study.parse(STUDY)
+    # What only learners have is not pressed on the two that do not learn.
+    assert len(study.settings) == 2 + 2 + 16 + 8 + 16
+    store = Store(tmp_path / "store")
+    half = run_study(study, store, Local(2), shard=(1, 2))
+    assert (half.failures, 0 < half.total < len(study)) == ([], True)
+    whole = run_study(study, store, Local(2))
+    assert (whole.failures, whole.done) == ([], len(study))
+    again = run_study(study, store, Local(2))
+    assert again.steps == 0
+    table = store.table()
+    assert set(table["method"]) == {*YARDSTICKS, "mi-synthetic"}
+    row = table.row(by_predicate=(table["id"] == next(iter(study.runs())).id), named=True)
+    figures = run_trial(
+        Problem.named("lake", "mcar:0.4"), Settings("optimum", gamma=0.5), steps=600, seed=0, times=study.curve
+    )
+    assert row["mean_total_reward"] == figures["mean_total_reward"]
+    assert row["curve_step"] == [150, 300, 450, 600]
+
+
+def test_a_study_that_cannot_be_is_refused_whole() -> None:
+    with pytest.raises(StudyError, match=r"methods\[0\] \(optimum\): optimum needs optimal values"):
+        Study.parse(STUDY.replace('{name = "lake"}', '{name = "lake", continuing = true}'))
+    with pytest.raises(StudyError, match=r"or a yardstick: optimum, qmdp, mi-true-model, fully-observed"):
+        Study.parse(STUDY.replace('"qmdp"', '"pomdp"'))
+    assert make_world("lake", continuing=True).terminates is False
