@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 
@@ -93,7 +94,7 @@ def long_run_value(mdp: TabularMDP) -> float:
     next_way = np.linalg.solve(np.eye(mdp.n_states) - go_on, stop)
     ways = np.array([sum(p * next_way[s] for s, p in start.items()) for start in mdp.starts])
     share = np.linalg.matrix_power(ways, 1000)[0]
-    return sum(share[g] * p * best.values[s] for g, start in enumerate(mdp.starts) for s, p in start.items())
+    return float(sum(share[g] * p * best.values[s] for g, start in enumerate(mdp.starts) for s, p in start.items()))
 
 
 def test_the_optimum_earns_what_solve_says() -> None:
@@ -179,7 +180,7 @@ def digests() -> dict[str, str]:
         mdp = lake(reading)
         for name, mechanism in mechanisms(mdp).items():
             for method in YARDSTICKS.values():
-                more = {"p_shuffle": 0.3, "K": 3, "epsilon": 0.1} if method.multiple else {}
+                more: dict[str, Any] = {"p_shuffle": 0.3, "K": 3, "epsilon": 0.1} if method.multiple else {}
                 settings = Settings(method.name, gamma=0.9, **more)
                 run = YardstickRun(mdp, mechanism, settings, seed=8, first_observed=name != "whole:0.3")
                 run.advance(60)
@@ -327,9 +328,10 @@ def test_the_belief_is_exact(reading: str, kind: str) -> None:
 
 @pytest.mark.parametrize("method", ["optimum", "qmdp"])
 def test_what_they_cannot_have(method: str) -> None:
-    for setting in ({"alpha": 0.5}, {"epsilon": 0.1}, {"K": 3}, {"vote": "majority"}):
+    settings: list[dict[str, Any]] = [{"alpha": 0.5}, {"epsilon": 0.1}, {"K": 3}, {"vote": "majority"}]
+    for setting in settings:
         with pytest.raises(ValueError, match=f"but {method} has no such setting"):
-            Settings(method, **setting)  # type: ignore[arg-type]
+            Settings(method, **setting)
     continuing = Problem.named("lake", "mcar:0.4", {"continuing": True})
     with pytest.raises(ValueError, match=r"no bound in a continuing task .* take gamma below 1"):
         run_trial(continuing, Settings(method), steps=10)
@@ -401,7 +403,7 @@ def test_a_study_with_yardsticks_runs_and_resumes(tmp_path: Path) -> None:
     assert again.steps == 0
     table = store.table()
     assert set(table["method"]) == {*YARDSTICKS, "mi-synthetic"}
-    row = table.row(by_predicate=(table["id"] == next(iter(study.runs())).id), named=True)
+    row = table.row(by_predicate=pl.col("id") == next(iter(study.runs())).id, named=True)
     figures = run_trial(
         Problem.named("lake", "mcar:0.4"), Settings("optimum", gamma=0.5), steps=600, seed=0, times=study.curve
     )
