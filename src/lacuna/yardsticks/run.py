@@ -191,7 +191,7 @@ class YardstickRun:
     >>> run = YardstickRun(world, mcar(world.space, 0.3), Settings("optimum"))
     >>> run.advance(1000)
     >>> run.figures()["mean_path_length"]
-    5.0
+    4.0
     """
 
     def __init__(
