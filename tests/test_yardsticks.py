@@ -340,6 +340,8 @@ def test_what_they_cannot_have(method: str) -> None:
 
 @pytest.mark.parametrize("method", YARDSTICKS)
 def test_no_agent_is_a_yardstick(method: str) -> None:
+    with pytest.raises(ValueError, match=f"but {method} has no such setting"):
+        Settings(method, bonus=0.1)
     with pytest.raises(ValueError, match=f"{method} is a yardstick: it knows what no agent can know"):
         Agent(Space((3,)), 2, Settings(method))
     with pytest.raises(ValueError, match="it is compiled only"):

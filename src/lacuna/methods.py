@@ -77,7 +77,8 @@ class Method:
         learning = set() if self.knows in (Knows.STATE, Knows.BELIEF) else {"alpha", "epsilon"}
         several = {"K", "vote", "update", "p_shuffle"} if self.multiple else set()
         parts = {"kappa", "smoothing"} if self.teach == Teach.AVAILABLE_PAIRS else set()
-        return frozenset(learning | several | parts)
+        explores = {"bonus"} if self.knows == Knows.NOTHING else set()
+        return frozenset(learning | several | parts | explores)
 
 
 METHODS: dict[str, Method] = {
