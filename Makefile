@@ -18,7 +18,7 @@ help: ## show this list
 paper: .venv/ready ## reproduce the paper in reduced form, and write a page to open
 	$(BIN)/lacuna paper --out out/paper
 
-test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs
+test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs (needs chromium)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/sb3
 
 check: .venv/ready ## check style, types and the import contract

@@ -15,7 +15,7 @@ from scipy import stats
 
 import paper_runs
 from lacuna.methods import METHODS
-from lacuna.report.charts import FIGURES, mcar_theta, optimum
+from lacuna.report.charts import FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.report.files import spec_of, write_files
 from lacuna.report.looks import DARK, look_of, name_of
 from lacuna.report.panels import LOWEST
@@ -225,6 +225,29 @@ def test_charts_as_files(tmp_path: Path, specs: dict[str, Any]) -> None:
     svg = paths["svg"].read_text()
     assert all(name_of(shown) in svg for shown in ALL_METHODS)
     assert svg.count("mark-line") == 3 * len(ALL_METHODS)
+
+
+def test_the_headline_figure_says_on_which_trials(table: pl.DataFrame) -> None:
+    spec = spec_of(reward_against_theta(Source(table, selection="held-out")))
+    assert spec["concat"][0]["title"]["text"].startswith("Total reward per episode (means over 3 fresh trials")
+    assert {row["panel"] for row in spec["datasets"]["points"]} == {REWARD}
+    assert series_of(spec) == {name_of(shown) for shown in ALL_METHODS}
+    assert reward_against_theta(Source(pl.DataFrame(schema=SCHEMA))) is None
+
+
+def test_rows_are_handed_over_and_the_chart_keeps_them(table: pl.DataFrame) -> None:
+    chart = mcar_theta(Source(table))
+    assert chart is not None
+    assert spec_of(chart)["datasets"]["points"] == spec_of(chart)["datasets"]["points"] == chart.datasets["points"]
+    assert spec_of(chart) == chart.to_dict(validate=False)
+
+
+def test_a_band_against_the_rate_is_cut_off_not_bent(specs: dict[str, Any]) -> None:
+    spec = specs["mcar-theta"]
+    band = spec["concat"][MEASURES.index(REWARD)]["layer"][0]
+    assert band["mark"]["clip"] is True
+    assert not [step for step in band["transform"] if "calculate" in step]
+    assert min(row["low"] for row in spec["datasets"]["points"] if row["panel"] == REWARD) < LOWEST
 
 
 def test_without_the_extra_there_is_one_sentence() -> None:

@@ -17,6 +17,7 @@ import paper_runs
 from lacuna.report import paper_page
 from lacuna.report.charts import FIGURES
 from lacuna.report.files import FORMATS, write_files
+from lacuna.report.headline import headline
 from lacuna.report.page import Figure, Section, as_json, table
 from lacuna.report.page import Page as Shell
 from lacuna.report.series import REWARD, Source, Wanted, by_rate
@@ -68,7 +69,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
-    assert chromium, "these tests open pages in Chromium, and there is none here: apt-get install chromium"
+    if chromium is None:
+        pytest.fail("these tests need Chromium, and there is none here: apt-get install chromium", pytrace=False)
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
@@ -365,12 +367,19 @@ def test_the_headline_is_computed(visit: Visit) -> None:
     best = by_rate(Source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(measure=REWARD, x=0.4)
     assert numbers[0] == f"{best['mean'].item():.1f}"
     assert numbers[1] == "8 of 24"
-    assert (
-        visit.page.locator("#result .numbers:visible dt")
-        .nth(1)
-        .inner_text()
-        .startswith("claims hold; 8 do not, 8 stay")
-    )
+    words = visit.page.locator("#result .short:visible").inner_text()
+    assert f"earns {numbers[0]} per episode" in words
+    assert words.endswith("Of the paper's 24 claims 8 hold, 8 do not, 8 stay undecided on 3 trials.")
+
+
+def test_what_a_longer_command_would_add_is_told(visit: Visit) -> None:
+    assert visit.page.get_by_text("More can be known").count() == 0
+    one = headline({}, [], {"form": "reduced", "selections": ["as-published"]}, paper_runs.table())
+    assert "<code>--full</code> runs all of it" in one
+    assert "<code>--honest</code> adds 50 fresh ones" in one
+    other = headline({}, [], {"form": "full", "selections": ["as-published"]}, paper_runs.table())
+    assert "--full" not in other
+    assert "--honest" in other
 
 
 def test_the_page_is_small(folder: Path) -> None:

@@ -53,6 +53,22 @@ def mcar_theta(source: Source) -> alt.ConcatChart | None:
     return _against_rate(source, Wanted.plain(*ALL_METHODS))
 
 
+def reward_against_theta(source: Source) -> alt.ConcatChart | None:
+    """Total reward against the rate of MCAR missingness, in one panel that stands by itself."""
+    wanted = Wanted.plain(*ALL_METHODS)
+    points = by_rate(source, wanted)
+    how = f"means over {len(source.shown)} {'fresh ' if source.selection == 'held-out' else ''}trials, 95 % intervals"
+    panel = Panel(REWARD, REWARD, f"Total reward per episode ({how}); dotted: the optimum", "rate", optimum())
+    chart = _chart(points, [panel], wanted, columns=1)
+    if chart is not None:
+        chart.concat[0].width, chart.concat[0].height = 560, 300
+        chart.config.legend = alt.LegendConfig(
+            orient="right", title=None, labelFontSize=12, labelLimit=260, rowPadding=7,
+            symbolType="stroke", symbolSize=500, symbolStrokeWidth=2.5, symbolOpacity=1,
+        )  # fmt: skip
+    return chart
+
+
 def mcar_time(source: Source) -> alt.ConcatChart | None:
     """Performance over time at three rates of MCAR missingness (figures 3, bottom, and 5)."""
     return _against_time(source, Wanted.plain(*ALL_METHODS), THETAS)

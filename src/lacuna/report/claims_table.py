@@ -64,7 +64,8 @@ def _short(value: float) -> str:
 
 def _row(claim: Claim, findings: Sequence[Finding], titles: dict[str, str]) -> Row:
     cells = [_verdict_cell(finding) for finding in findings]
-    where = Markup('§{}, <a href="#figure-{}">figure</a>').format(claim.section.removeprefix("§"), claim.figure)
+    sections = ", ".join(part.split()[0] for part in claim.section.split(", "))
+    where = Markup('{}, <a href="#figure-{}">figure</a>').format(sections, claim.figure)
     return Row(
         [Markup("{}").format(claim.text), where, *cells],
         more=_definition(claim, titles) + Markup("\n").join(_findings(findings)),
@@ -80,8 +81,8 @@ def _verdict_cell(finding: Finding) -> Cell:
 def _definition(claim: Claim, titles: dict[str, str]) -> Markup:
     link = Markup('<a href="#figure-{}">{}</a>').format(claim.figure, titles.get(claim.figure, claim.figure))
     return facts(
-        [("Compared", claim.compared), ("Decided by", claim.threshold), ("Chart", link),
-         ("Name", Markup("<code>{}</code>").format(claim.id))]
+        [("In the paper", claim.section), ("Compared", claim.compared), ("Decided by", claim.threshold),
+         ("Chart", link), ("Name", Markup("<code>{}</code>").format(claim.id))]
     )  # fmt: skip
 
 

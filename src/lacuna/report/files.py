@@ -18,10 +18,14 @@ _VERSION = ".".join(alt.VEGALITE_VERSION.split(".")[:2])
 def spec_of(chart: Any) -> Spec:
     """Give the specification of a chart as plain data.
 
-    Altair's check against the schema is left out: it takes long for many rows, and parts were checked when made.
+    Altair's check against the schema is left out: it takes long for many rows, and parts were checked when made. Rows
+    that lie beside the chart are handed over as they are; altair would copy them one by one.
     """
-    spec: Spec = chart.to_dict(validate=False)
-    return spec
+    bare = chart.copy(deep=False)
+    beside = {} if bare.datasets is alt.Undefined else bare.datasets
+    bare.datasets = alt.Undefined
+    spec: Spec = bare.to_dict(validate=False)
+    return spec | {"datasets": spec.get("datasets", {}) | beside}
 
 
 def write_files(spec: Spec, folder: Path, name: str) -> dict[str, Path]:

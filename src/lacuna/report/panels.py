@@ -18,7 +18,7 @@ from lacuna.report.looks import BLACK, Look
 from lacuna.report.series import PATH, REWARD, STAY, WATER
 
 TITLES = {
-    REWARD: "Total reward", WATER: "Steps in water", PATH: "Path length", STAY: "Share of stay actions",
+    REWARD: "Total reward", WATER: "Steps in water", PATH: "Path length", STAY: "Stay actions",
 }  # fmt: skip
 LOGARITHMIC = (WATER, PATH)
 
@@ -111,9 +111,11 @@ def _panel(panel: Panel, rows: pl.DataFrame, looks: Sequence[Look], place: int) 
     clip = panel.measure == REWARD  # the only axis that may end before its values do
     shown = alt.Chart().transform_filter(f"datum.panel === '{panel.key}'")
     shown = shown.transform_filter("indexof(hidden, datum.series) < 0")
-    bounded = shown.transform_calculate(**_bounded(panel, rows))
+    bounds = _bounded(panel, rows)
+    bounded = shown.transform_calculate(**bounds) if bounds else shown
+    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against == "rate")
     layers = [
-        bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0")).encode(x, low, alt.Y2("high"), colour),
+        band.encode(x, low, alt.Y2("high"), colour),
         *_level(panel),
         shown.mark_line(strokeWidth=2, clip=clip).encode(x, mean, colour, dash),
         _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place),
@@ -179,9 +181,18 @@ def _even_ticks(highest: float) -> list[float]:
 
 
 def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
-    """The bounds of bands, kept within the axis: clipping them would do the same at many times the cost."""
+    """The bounds of bands as drawn.
+
+    Against steps they are kept within the axis: clipping would look the same at many times the cost. Against the rate,
+    points lie so far apart that it would bend the band away from its line; there it is clipped, and only what a
+    logarithm cannot take is kept off.
+    """
     lowest, highest = _extent(panel, rows)
     bottom = f"max(lowest, {lowest:.4g})" if panel.measure == REWARD else f"{lowest:.4g}"
+    if panel.against == "rate":
+        if panel.measure not in LOGARITHMIC:
+            return {}
+        bottom, highest = f"{lowest / 1000:.4g}", highest * 1000
     return {
         name: f"isValid(datum.{name}) ? clamp(datum.{name}, {bottom}, {highest:.4g}) : null" for name in ("low", "high")
     }

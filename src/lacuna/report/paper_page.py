@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,18 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from lacuna.report.charts import FIGURES, optimum
+from lacuna.report.charts import FIGURES, reward_against_theta
 from lacuna.report.claims_table import Way, claims_table, in_words, ways_of
 from lacuna.report.files import FORMATS, spec_of, write_files
+from lacuna.report.headline import duration, headline
 from lacuna.report.looks import DARK, name_of
-from lacuna.report.page import Figure, Page, Section, Switch, details, facts, numbers, paragraphs, when
+from lacuna.report.page import Figure, Page, Section, Switch, details, facts, paragraphs, when
 from lacuna.report.page import table as sortable
-from lacuna.report.series import REWARD, Source, Wanted, by_rate
+from lacuna.report.series import Source
 from lacuna.report.world_chart import worlds
 from lacuna.savefile import write_whole
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import BASELINES, MI_SYNTHETIC, READINGS, SELECTIONS, Shown
+from lacuna.study.evidence import READINGS, SELECTIONS, Shown
 
 _PAPER = "Missing Data Multiple Imputation for Tabular Q-Learning in Online RL"
 _THEORY = ("theory/index.html", "theory.html", "../theory/index.html")
@@ -47,14 +47,15 @@ def write_paper_page(folder: Path, table: pl.DataFrame, findings: Sequence[Findi
     """
     sources = {in_words(way): Source(table, *way) for way in _ways(findings)}
     figures = _figures(folder, sources)
+    _picture(folder, list(sources.values()))
     page = Page(
         "The paper, reproduced",
         _lead(),
         [
-            Section("result", "In three numbers", _headline(sources, findings, about, table)),
+            Section("result", "In short", headline(sources, findings, about, table)),
             Section("claims", "Claims", _claims(findings, figures)),
             Section("figures", "Figures", _all_figures(figures, findings)),
-            Section("run", "What was run", _run(folder, table, sources, about)),
+            Section("run", "The run", _run(folder, table, sources, about)),
         ],
         [Switch("Reading", _options(sources, 0)), Switch("Settings chosen", _options(sources, 1))],
         DARK,
@@ -86,80 +87,6 @@ def _lead() -> Markup:
             "runs, and each of its claims put to a test that could have failed."
         ).format(_PAPER)
     )
-
-
-# --- the headline -------------------------------------------------------------------------------------------------
-
-
-def _headline(
-    sources: Mapping[tuple[str, ...], Source], findings: Sequence[Finding], about: Mapping[str, Any],
-    table: pl.DataFrame,
-) -> Markup:  # fmt: skip
-    blocks = [
-        Markup("<div {}>{}</div>").format(
-            when(*options), _numbers(source, [f for f in findings if in_words((f.reading, f.selection)) == options],
-                                     about, table)
-        )
-        for options, source in sources.items()
-    ]  # fmt: skip
-    return Markup("\n").join(blocks) + _reading_hints(sources)
-
-
-def _numbers(source: Source, findings: Sequence[Finding], about: Mapping[str, Any], table: pl.DataFrame) -> Markup:
-    counts = Counter(finding.verdict for finding in findings)
-    rest = f"{counts['not supported']} do not, {counts['undecided']} stay undecided"
-    items: list[tuple[Any, Any]] = [*_reward(source)]
-    items.append((Markup("{} <small>of {}</small>").format(counts["supported"], len(CLAIMS)), f"claims hold; {rest}."))
-    steps = int(table["steps"].sum())
-    # Only if all of them were made then: a command that goes on where it was tells the time of the rest.
-    took = f" in {_duration(about['seconds'])}" if about.get("runs_made_now") == table.height else ""
-    items.append((_large(steps), f"steps in {table.height:,} runs{took}."))
-    return numbers(items)
-
-
-def _reward(source: Source) -> list[tuple[Any, Any]]:
-    """What multiple imputation earns where the paper looks closest, against the best baseline and the optimum."""
-    points = by_rate(source, Wanted.plain(MI_SYNTHETIC, *BASELINES))
-    if points.is_empty():
-        return []
-    at = points.filter(pl.col("measure") == REWARD)
-    at = at.filter((pl.col("x") - 0.4).abs() == (at["x"] - 0.4).abs().min())
-    ours = at.filter(series=name_of(MI_SYNTHETIC))
-    others = at.filter(pl.col("series") != name_of(MI_SYNTHETIC)).sort("mean", descending=True)
-    if ours.is_empty() or others.is_empty():
-        return []
-    best = others.row(0, named=True)
-    return [(
-        f"{ours['mean'].item():.1f}",
-        f"reward per episode of multiple imputation (K = 10) with {ours['x'].item():.0%} of all values missing. The "
-        f"best baseline, {best['series'][0].lower()}{best['series'][1:]}, gets {best['mean']:.1f}; seeing everything, "
-        f"{optimum():.2f} is the optimum.",
-    )]  # fmt: skip
-
-
-def _reading_hints(sources: Mapping[tuple[str, ...], Source]) -> Markup:
-    hints = {
-        "episodic": "reaching the goal ends the episode, as the text of the paper says",
-        "continuing": "nothing ends and arrivals are only counted, as behind the published figures",
-        "as published": "each method at the best of its hyper-parameters, found on the very trials shown",
-        "held out": "chosen on five trials, shown on fresh ones",
-    }
-    used = dict.fromkeys(option for options in sources for option in options)
-    text = Markup("; ").join(Markup("<strong>{}</strong>: {}").format(word, hints[word]) for word in used)
-    return paragraphs(Markup('<span class="quiet">{}.</span>').format(text))
-
-
-def _large(count: int) -> Markup:
-    for size, word in ((10**9, "billion"), (10**6, "million")):
-        if count >= size:
-            return Markup("{} <small>{}</small>").format(f"{count / size:.3g}", word)
-    return Markup("{}").format(f"{count:,}")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 # --- claims and figures -------------------------------------------------------------------------------------------
@@ -195,6 +122,14 @@ def _figures(folder: Path, sources: Mapping[tuple[str, ...], Source]) -> list[Fi
         if specs:
             figures.append(Figure(figure.id, figure.title, figure.caption, specs, links))
     return figures
+
+
+def _picture(folder: Path, sources: Sequence[Source]) -> None:
+    """Write the headline figure by itself, for use elsewhere: on fresh trials if there are any."""
+    source = next((source for source in sources if source.selection == "held-out"), sources[0])
+    chart = reward_against_theta(source)
+    if chart is not None:
+        write_files(spec_of(chart), folder / "figures", "headline")
 
 
 def _links(name: str) -> dict[str, str]:
@@ -250,9 +185,9 @@ def _amounts(runs: pl.DataFrame, about: Mapping[str, Any]) -> list[tuple[str, st
             items.append((title, f"seeds {about[key][0]} to {about[key][-1]}"))
     if "seconds" in about:
         made = about.get("runs_made_now")
-        items.append(("Time", _duration(about["seconds"]) + ("" if made is None else f", for {made:,} runs made now")))
+        items.append(("Time", duration(about["seconds"]) + ("" if made is None else f", for {made:,} runs made now")))
     if "core_seconds" in about:
-        items.append(("Time of all runs", f"{_duration(about['core_seconds'])} of one core"))
+        items.append(("Time of all runs", f"{duration(about['core_seconds'])} of one core"))
     return items
 
 

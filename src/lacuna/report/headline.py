@@ -1,0 +1,124 @@
+"""The headline of the paper's page: what came out, in plain words and three numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from lacuna.report.charts import optimum
+from lacuna.report.claims_table import in_words
+from lacuna.report.looks import name_of
+from lacuna.report.page import Text, numbers, paragraphs, when
+from lacuna.report.series import REWARD, Source, Wanted, by_rate
+from lacuna.study.claims import CLAIMS, Finding
+from lacuna.study.evidence import BASELINES, FRESH_TRIALS, MI_SYNTHETIC
+
+
+def headline(
+    sources: Mapping[tuple[str, ...], Source], findings: Sequence[Finding], about: Mapping[str, Any],
+    table: pl.DataFrame,
+) -> Markup:  # fmt: skip
+    """Make the headline, once for each reading and way of choosing settings; the page's switches decide which shows."""
+    blocks = []
+    for options, source in sources.items():
+        here = [finding for finding in findings if in_words((finding.reading, finding.selection)) == options]
+        told = _Told.of(source, Counter(finding.verdict for finding in here))
+        text = Markup('<p class="short">{}</p>').format(told.sentences()) + numbers(told.numbers(about, table))
+        blocks.append(Markup("<div {}>{}</div>").format(when(*options), text))
+    return Markup("\n").join(blocks) + _reading_hints(sources) + _what_more(about)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a headline tells: what multiple imputation earns where the paper looks closest, and how the claims fared."""
+
+    verdicts: Mapping[str, int]
+    trials: int
+    rate: float = math.nan
+    ours: Mapping[str, Any] | None = None
+    best: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, source: Source, verdicts: Mapping[str, int]) -> _Told:
+        """Read it from the runs; what was not run is left out."""
+        trials = len(source.shown)
+        points = by_rate(source, Wanted.plain(MI_SYNTHETIC, *BASELINES))
+        if points.is_empty():
+            return cls(verdicts, trials)
+        at = points.filter(pl.col("measure") == REWARD)
+        at = at.filter((pl.col("x") - 0.4).abs() == (at["x"] - 0.4).abs().min()).sort("mean", descending=True)
+        ours, others = (at.filter((pl.col("series") == name_of(MI_SYNTHETIC)) == mine) for mine in (True, False))
+        if ours.is_empty() or others.is_empty():
+            return cls(verdicts, trials)
+        return cls(verdicts, trials, ours["x"].item(), ours.row(0, named=True), others.row(0, named=True))
+
+    def sentences(self) -> str:
+        """Say it in plain words."""
+        rest = f"{self.verdicts['not supported']} do not, {self.verdicts['undecided']} stay undecided"
+        claims = (
+            f"Of the paper's {len(CLAIMS)} claims {self.verdicts['supported']} hold, {rest} on {self.trials} trials."
+        )
+        if self.ours is None or self.best is None:
+            return claims
+        name, best = self.best["series"], self.best["mean"]
+        return (
+            f"With {self.rate:.0%} of all values hidden, multiple imputation, ten guesses at a time, earns "
+            f"{self.ours['mean']:.1f} per episode. The best baseline, {name[0].lower()}{name[1:]}, earns {best:.1f}; "
+            f"whoever sees everything can earn {optimum():.1f}. {claims}"
+        )
+
+    def numbers(self, about: Mapping[str, Any], table: pl.DataFrame) -> Iterator[tuple[Text, Text]]:
+        """Give the three numbers that matter, each with what it is."""
+        if self.ours is not None:
+            low, high = self.ours["low"], self.ours["high"]
+            reach = "" if low is None else f", 95 % interval {low:.1f} to {high:.1f}"
+            yield f"{self.ours['mean']:.1f}", f"reward per episode of {self.ours['series']}, θ = {self.rate:g}{reach}"
+        yield Markup("{} <small>of {}</small>").format(self.verdicts["supported"], len(CLAIMS)), "claims hold"
+        took = f", {duration(about['seconds'])}" if about.get("runs_made_now") == table.height else ""
+        yield _large(int(table["steps"].sum())), f"steps in {table.height:,} runs{took}"
+
+
+def _what_more(about: Mapping[str, Any]) -> Markup:
+    """What a longer command would add, if there is one."""
+    more = []
+    if about.get("form") == "reduced":
+        more.append(Markup("this is the reduced form of the study, and <code>--full</code> runs all of it"))
+    if "held-out" not in about.get("selections", ["held-out"]):
+        text = Markup("five trials leave much undecided, and <code>--honest</code> adds {} fresh ones")
+        more.append(text.format(len(FRESH_TRIALS)))
+    if not more:
+        return Markup("")
+    whole = Markup('<p class="note">More can be known: {}. What was run is not run again.</p>')
+    return whole.format(Markup("; ").join(more))
+
+
+def _reading_hints(sources: Mapping[tuple[str, ...], Source]) -> Markup:
+    hints = {
+        "episodic": "reaching the goal ends the episode, as the text of the paper says",
+        "continuing": "nothing ends and arrivals are only counted, as behind the published figures",
+        "as published": "each method at the best of its hyper-parameters, found on the very trials shown",
+        "held out": "chosen on five trials, shown on fresh ones",
+    }
+    used = dict.fromkeys(option for options in sources for option in options)
+    text = Markup("; ").join(Markup("<strong>{}</strong>: {}").format(word, hints[word]) for word in used)
+    return paragraphs(Markup('<span class="quiet">{}.</span>').format(text))
+
+
+def _large(count: int) -> Markup:
+    for size, word in ((10**9, "billion"), (10**6, "million")):
+        if count >= size:
+            return Markup("{} <small>{}</small>").format(f"{count / size:.3g}", word)
+    return Markup("{}").format(f"{count:,}")
+
+
+def duration(seconds: float) -> str:
+    """Say how long, in a fitting unit."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
