@@ -1,0 +1,77 @@
+"""The numbers in the README and the findings are those of the full run that is kept in docs/results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lacuna.study.claims import CLAIMS
+
+ROOT = Path(__file__).parents[1]
+RESULTS = json.loads((ROOT / "docs" / "results" / "claims.json").read_text())
+READINGS = ("episodic", "continuing")
+SELECTIONS = ("as-published", "held-out")
+
+
+def finding(claim: str, reading: str, selection: str) -> dict[str, Any]:
+    (found,) = (
+        f for f in RESULTS["findings"] if (f["claim"], f["reading"], f["selection"]) == (claim, reading, selection)
+    )
+    return dict(found)
+
+
+def shown(found: dict[str, Any]) -> str:
+    """A finding as the tables have it."""
+    if found["low"] is None:
+        return str(found["verdict"])
+    effect, low, high = (f"{found[key]:.2f}".replace("-", "−") for key in ("effect", "low", "high"))
+    return f"{found['verdict']}: {effect} [{low}, {high}]"
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def test_the_results_are_of_every_claim_reading_and_way_of_choosing() -> None:
+    assert len(RESULTS["findings"]) == len(CLAIMS) * len(READINGS) * len(SELECTIONS) == 96
+    assert RESULTS["about"]["command"] == "lacuna paper --full --continuing --honest --out out/paper"
+    assert RESULTS["about"]["steps"] == 50_000
+    assert len(RESULTS["about"]["fresh_trials"]) == 50
+
+
+@pytest.mark.parametrize("claim", [claim.id for claim in CLAIMS])
+def test_the_findings_have_the_verdicts_of_the_full_run(claim: str) -> None:
+    text = (ROOT / "docs" / "findings.md").read_text()
+    (line,) = re.findall(rf"^\| `{claim}` \|.*$", text, re.MULTILINE)
+    expected = [shown(finding(claim, r, s)) for r in READINGS for s in SELECTIONS]
+    assert cells(line)[1:] == expected
+
+
+def test_the_readme_counts_the_verdicts_of_the_full_run() -> None:
+    text = (ROOT / "README.md").read_text()
+    for reading in READINGS:
+        for selection in SELECTIONS:
+            counts = Counter(finding(claim.id, reading, selection)["verdict"] for claim in CLAIMS)
+            numbers = [str(counts[verdict]) for verdict in ("supported", "not supported", "undecided")]
+            (line,) = re.findall(rf"^\| {reading} \| {selection} \|.*$", text, re.MULTILINE)
+            assert cells(line)[2:5] == numbers
+
+
+def test_the_readme_names_what_fails_on_fresh_trials() -> None:
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("| claim that fails") :].split("\n\n")[0]
+    failing = {
+        claim.id: finding(claim.id, "episodic", "held-out")
+        for claim in CLAIMS
+        if finding(claim.id, "episodic", "held-out")["verdict"] == "not supported"
+    }
+    named = re.findall(r"`([\w-]+)`", table)
+    assert sorted(named) == sorted(failing)
+    for claim, found in failing.items():
+        (line,) = re.findall(rf"^\| .*`{claim}`.*$", table, re.MULTILINE)
+        assert cells(line)[-1] == shown(found).removeprefix("not supported: ")
