@@ -122,7 +122,8 @@ def test_a_table_otherwise(command: Command) -> None:
     code, out, err = command(*RUN)
     assert (code, err) == (0, "")
     title = out.splitlines()[0]
-    assert "mi-synthetic (K = 10, gamma = 0.9, epsilon = 0.1) in lake, mcar:0.4 (MCAR); trials: 3 of 600 steps" in title
+    settings = "K = 10, gamma = 0.9, epsilon = 0.1, kappa = 1.0, smoothing = 0.01, bonus = 0.05"
+    assert f"mi-available ({settings}) in lake, mcar:0.4 (MCAR); trials: 3 of 600 steps" in title
     for label in ("total reward per episode", "path length", "hidden components guessed right", "seconds", "3 of 3"):
         assert label in out
 
@@ -161,7 +162,7 @@ def test_version(command: Command) -> None:
     ("words", "sentence"),
     [
         (("run", "--method", "mi-sinthetic"), "no method is called 'mi-sinthetic'; did you mean 'mi-synthetic'?"),
-        (("run", "--method", "last-observed", "--K", "5"), "K is 5, but last-observed keeps a single state"),
+        (("run", "--method", "last-observed", "--K", "5"), "K is 5, but last-observed has no such setting"),
         (("run", "--K", "0"), "K is 0; it must be a whole number between 1 and"),
         (("run", "--alpha", "0"), "alpha is 0.0; nothing would be learned"),
         (("run", "--alpha", "nan"), "alpha is nan; it must be a number between 0 and 1"),

@@ -17,7 +17,7 @@ from lacuna.space import Space
 from lacuna.trials import EARLY, Problem, run_trial
 from problems import READINGS, lake, mechanisms
 
-GUESS = ["last-fully-observed", "last-observed", "mi-synthetic", "mi-conservative"]
+GUESS = ["last-fully-observed", "last-observed", "mi-synthetic", "mi-conservative", "mi-available"]
 
 
 def episodes_of(mdp: TabularMDP, trace: Trace) -> tuple[list[list[int]], list[list[int]], list[int]]:

@@ -14,6 +14,7 @@ REFERENCE = {
     ("mi-synthetic", 10): (85.2, 0.7),
     ("mi-synthetic", 1): (60.9, 3.4),
     ("mi-conservative", 10): (85.9, 0.3),
+    ("mi-available", 10): (86.3, 0.2),
     ("last-observed", None): (65.9, 1.6),
     ("last-fully-observed", None): (48.3, 1.9),
     ("missing-as-state", None): (-23.0, 5.0),

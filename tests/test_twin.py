@@ -224,5 +224,5 @@ def test_probabilities_are_those_of_the_twin(
 
 def test_every_rule_is_crossed() -> None:
     cases = list(settings())
-    assert len(cases) == 4 + 2 * (len(VOTES) * len(UPDATES) + 1)
+    assert len(cases) == 4 + 3 * (len(VOTES) * len(UPDATES) + 1) + 7
     assert len(mechanisms(lake("episodic"))) == 11

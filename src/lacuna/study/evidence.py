@@ -9,7 +9,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from lacuna.study.selection import HYPER_PARAMETERS, MEASURES, MEASURES_WITH_OPEN, SETTING, choose, chosen_runs
+from lacuna.study.selection import (
+    HYPER_PARAMETERS,
+    MEASURES,
+    MEASURES_WITH_OPEN,
+    SETTING,
+    choose,
+    chosen_runs,
+    with_every_setting,
+)
 from lacuna.study.verdicts import Sample, average
 
 Reading = Literal["episodic", "continuing"]
@@ -161,6 +169,7 @@ def theta_of(missingness: str) -> float:
 
 def _runs_of_the_paper(table: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """The runs of one reading in the paper's world, with its vote and updates; without curves, which are long."""
+    table = with_every_setting(table)
     absent = [name for name in _COLUMNS if name not in table.columns]
     if absent:
         raise ValueError(f"the table of runs has no column {', '.join(absent)}")

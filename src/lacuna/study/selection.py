@@ -30,6 +30,13 @@ _OPTIONAL = {"kappa": None, "smoothing": None, "bonus": 0.0}
 _NEEDED = (*SETTING, "trial", "episodes", *MEASURES, *_OPEN)
 
 
+def with_every_setting(table: pl.DataFrame) -> pl.DataFrame:
+    """Add the settings that only some methods have, at their defaults, where a table does without them."""
+    return table.with_columns(
+        pl.lit(usual, pl.Float64).alias(name) for name, usual in _OPTIONAL.items() if name not in table.columns
+    )
+
+
 def with_open_episode(table: pl.DataFrame) -> pl.DataFrame:
     """Add the three measures with the open episode counted as one that ended at the horizon.
 
@@ -175,10 +182,7 @@ def _trials(trials: Iterable[int], name: str) -> list[int]:
 
 def _runs(table: pl.DataFrame) -> pl.DataFrame:
     """Check a table of runs and sort it, so that nothing depends on the order of its rows."""
-    # Only some methods have these settings, so a table may do without them.
-    table = table.with_columns(
-        pl.lit(usual, pl.Float64).alias(name) for name, usual in _OPTIONAL.items() if name not in table.columns
-    )
+    table = with_every_setting(table)
     _need(table, _NEEDED)
     for column, kind in table.schema.items():
         if kind.is_float() and table[column].is_nan().any():
