@@ -21,8 +21,9 @@ from lacuna.trials import Problem, run_trial
 # A portion is what a worker does at a time: at most some seconds of work, and a small part of a small study.
 _STEPS_A_PORTION, _RUNS_A_PORTION, _PORTIONS = 4_000_000, 250, 64
 
-# Seconds between two files of results: what a killed process loses, besides the portions under way.
-_SAVE_EVERY = 1.0
+# Seconds between two files of results, which is what a killed process loses besides the portions under way: a share of
+# the time so far, so that little is lost early, within bounds.
+_SAVE_SHARE, _SAVE_SOONEST, _SAVE_LATEST = 0.1, 0.1, 1.0
 
 _CURVES = {
     "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_water": "episode_water",
@@ -159,7 +160,7 @@ def run_study(
             progress.steps += sum(row["steps"] for row in outcome.rows)
             watch(progress)
             # Not after every portion: putting a file safely on a disk may take longer than computing it.
-            if time.monotonic() - saved_at >= _SAVE_EVERY:
+            if time.monotonic() - saved_at >= min(max(_SAVE_SHARE * progress.seconds, _SAVE_SOONEST), _SAVE_LATEST):
                 store.write(unsaved)
                 store.report_running(
                     {"study": study.spec.name, "done": progress.done, "total": progress.total,
