@@ -240,7 +240,7 @@ def test_the_export_is_read_by_polars_pandas_and_duckdb(small: tuple[Path, Path]
         assert getattr(pd, f"read_{ending}")(path)["reward_per_step"].mean() == pytest.approx(mean)
         reader = "read_csv" if ending == "csv" else "read_parquet"
         asked = duckdb.execute(f"select avg(reward_per_step), count(*) from {reader}(?)", [str(path)])  # noqa: S608
-        assert asked.fetchone() == (pytest.approx(mean), table.height)
+        assert asked.fetchall() == [(pytest.approx(mean), table.height)]
 
 
 def test_every_column_is_filled_as_the_schema_says(small: tuple[Path, Path]) -> None:
