@@ -40,7 +40,7 @@ def on_lake(paper: pl.DataFrame, ours: pl.DataFrame, trials: list[int]) -> list[
         top = best.filter(missingness=name).sort("estimate", descending=True, nulls_last=True).head(1)
         label = f"`{top['method'][0]}`" + (f", K = {top['K'][0]}," if top["K"][0] else "")
         theirs = values(chosen_runs(paper, top, trials))
-        lines.append(show(name, label, theirs, values(ours.filter(world="lake", missingness=name, bonus=0.05))))
+        lines.append(show(name, label, theirs, values(ours.filter(world="lake", missingness=name, optimism=0.05))))
     return lines
 
 
@@ -48,7 +48,7 @@ def elsewhere(runs: pl.DataFrame) -> list[str]:
     """Every method at one fixed setting; the best of the paper's."""
     lines = []
     for (world, name), group in runs.group_by("world", "missingness", maintain_order=True):
-        mine = (pl.col("method") == "mi-available") & (pl.col("bonus") == 0.05)
+        mine = (pl.col("method") == "mi-available") & (pl.col("optimism") == 0.05)
         theirs = group.filter(pl.col("method") != "mi-available")
         means = theirs.group_by("method").agg(pl.col(REWARD).mean()).sort(REWARD, descending=True)
         top = means["method"][0]

@@ -87,12 +87,12 @@ class NaiveLearner:
         self, sizes: Sequence[int], n_actions: int, *, method: str, K: int = 1, alpha: float, gamma: float,
         epsilon: float = 0.0, vote: str = "sampled", update: str = "sequential", p_shuffle: float = 0.0,
         kappa: float = 0.0, smoothing: float = 0.0,
-        bonus: float = 0.0, imputation: Iterable[float], exploration: Iterable[float],
+        optimism: float = 0.0, imputation: Iterable[float], exploration: Iterable[float],
     ) -> None:  # fmt: skip
         self.sizes, self.actions = tuple(sizes), range(n_actions)
         self.method, self.K, self.alpha, self.gamma, self.epsilon = method, K, alpha, gamma, epsilon
         self.vote, self.update, self.p_shuffle = vote, update, p_shuffle
-        self.kappa, self.smoothing, self.bonus = kappa, smoothing, bonus
+        self.kappa, self.smoothing, self.optimism = kappa, smoothing, optimism
         self.tried: dict[tuple[Path, int], int] = defaultdict(int)
         self.rewards: list[float] = []
         self.parts: dict[tuple[int, int, int], dict[int, int]] = defaultdict(dict)
@@ -131,11 +131,11 @@ class NaiveLearner:
             self.held = self.paths[0] or ()
 
     def worth(self, state: Path, action: int) -> float:
-        """The value, with a bonus for what was rarely tried, in units of the range of rewards so far."""
-        if self.bonus == 0 or not self.rewards:
+        """The value, and optimism for what was not yet tried, in units of the highest reward so far."""
+        if self.optimism == 0 or not self.rewards:
             return self.Q[state, action]
-        scale = self.bonus * (max(self.rewards) - min(self.rewards))
-        return self.Q[state, action] + scale / math.sqrt(1 + self.tried[state, action] / self.K)
+        extra = self.optimism * max(0.0, *self.rewards)
+        return self.Q[state, action] + extra * max(0.0, 1 - self.tried[state, action] / self.K)
 
     def best_actions(self, state: Path) -> list[int]:
         values = [self.worth(state, a) for a in self.actions]

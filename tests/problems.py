@@ -43,7 +43,7 @@ def settings() -> Iterator[Settings]:
         yield Settings(method.name, 1, 0.5, 1.0)
     for method in METHODS.values():
         vote = VOTES[len(method.name) % len(VOTES)] if method.multiple else "sampled"
-        yield Settings(method.name, 4 if method.multiple else None, 0.3, 0.9, 0.1, vote, bonus=0.2)
+        yield Settings(method.name, 4 if method.multiple else None, 0.3, 0.9, 0.1, vote, optimism=0.2)
 
 
 def digest(run: Run, trace: Trace) -> str:
@@ -52,7 +52,7 @@ def digest(run: Run, trace: Trace) -> str:
     total = hashlib.sha256(repr(positions).encode())
     parts = [*trace, run.agent.memory.Q, *run.agent.model.to_arrays().values(),
              *run.agent.parts.to_arrays().values(), *run.tally]  # fmt: skip
-    parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "span")]
+    parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "top")]
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()

@@ -22,7 +22,7 @@ A = 3
 
 def cases() -> list[Settings]:
     found = [Settings(method.name, gamma=0.9) for method in METHODS.values()]
-    found += [Settings(method.name, gamma=0.9, bonus=0.1) for method in METHODS.values()]
+    found += [Settings(method.name, gamma=0.9, optimism=0.1) for method in METHODS.values()]
     multiple = [method.name for method in METHODS.values() if method.multiple]
     for i, method in enumerate(multiple):
         for j, vote in enumerate(VOTES):

@@ -23,7 +23,7 @@ def compiled() -> dict[str, str]:
 
 
 def test_the_matrix_is_complete(compiled: dict[str, str]) -> None:
-    # 4 single-state methods, 3 MI methods x (4 votes x 3 updates + 1), 7 with a bonus; 11 mechanisms, 2 readings.
+    # 4 single-state methods, 3 MI methods x (4 votes x 3 updates + 1), 7 with optimism; 11 mechanisms, 2 readings.
     assert len(compiled) == (4 + 3 * 13 + 7) * 11 * len(READINGS)
     # Runs differ from each other, so equal digests mean something.
     some = [digest for case, digest in compiled.items() if case.startswith("episodic mcar:0.4")]

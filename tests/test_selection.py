@@ -59,12 +59,12 @@ def frame(*groups: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame([row for group in groups for row in group], infer_schema_length=None)
 
 
-TRIED = tuple(name for name in HYPER_PARAMETERS if name != "bonus")
+TRIED = tuple(name for name in HYPER_PARAMETERS if name != "optimism")
 
 
 def chosen(table: pl.DataFrame) -> tuple[Any, ...]:
     assert table.select(HYPER_PARAMETERS).n_unique() == 1
-    assert table["bonus"].to_list() == [0.0] * table.height
+    assert table["optimism"].to_list() == [0.0] * table.height
     return table.select(TRIED).row(0)
 
 

@@ -45,7 +45,7 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
         "p_shuffle": 0.0,
         "kappa": None,
         "smoothing": None,
-        "bonus": 0.0,
+        "optimism": 0.0,
     }
     kw |= {"alpha": 0.1, "gamma": 1.0, "epsilon": 0.0} | given_settings
     wrong = [name for name in ("alpha", "gamma", "epsilon", "p_shuffle") if not is_share(kw[name])]
@@ -59,10 +59,10 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
     else:
         usual = {"K": None, "vote": "sampled", "update": "sequential", "p_shuffle": 0.0}
         wrong += [name for name, value in usual.items() if kw[name] != value]
-    for name in ("kappa", "smoothing", "bonus"):
+    for name in ("kappa", "smoothing", "optimism"):
         value = kw[name]
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_WEIGHT
-        fine = value is None or ((name == "bonus" or kw["method"] == "mi-available") and number)
+        fine = value is None or ((name == "optimism" or kw["method"] == "mi-available") and number)
         wrong += [] if fine else [name]
     return wrong
 
@@ -75,7 +75,7 @@ any_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "K": st.one_of(st.integers(-2, 20), st.sampled_from([*ODD, MAX_PATHWAYS + 1])),
         "alpha": shares, "gamma": shares, "epsilon": shares, "p_shuffle": shares,
         "kappa": st.one_of(st.none(), st.floats(0, 10), shares), "smoothing": st.one_of(st.none(), shares),
-        "bonus": st.one_of(st.floats(0, 10), shares),
+        "optimism": st.one_of(st.floats(0, 10), shares),
         "vote": st.sampled_from([*VOTES, "most", None, 3]),
         "update": st.sampled_from([*UPDATES, "never", None, []]),
     },

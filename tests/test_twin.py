@@ -48,7 +48,7 @@ def twin_of(run: Run) -> tuple[NaiveLearner, Numbers, Numbers]:
     twin = NaiveLearner(
         run.mdp.space.sizes, run.mdp.n_actions, method=case.method, K=case.pathways, alpha=case.alpha,
         gamma=case.gamma, epsilon=case.epsilon, vote=case.vote, update=case.update, p_shuffle=case.p_shuffle,
-        kappa=case.rules.kappa, smoothing=case.rules.smoothing, bonus=case.bonus,
+        kappa=case.rules.kappa, smoothing=case.rules.smoothing, optimism=case.optimism,
         imputation=imputation, exploration=exploration,
     )  # fmt: skip
     return twin, imputation, exploration

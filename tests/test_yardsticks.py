@@ -111,13 +111,12 @@ def test_the_optimum_earns_what_solve_says() -> None:
 @pytest.mark.parametrize("reading", READINGS)
 def test_fully_observed_is_plain_q_learning(reading: str, missingness: str) -> None:
     mdp = lake(reading)
-    plain = Run(mdp, parse("mcar:0", mdp), Settings("last-observed", alpha=0.3, gamma=0.9, epsilon=0.1), seed=5)
-    knowing = YardstickRun(
-        mdp, parse(missingness, mdp), Settings("fully-observed", alpha=0.3, gamma=0.9, epsilon=0.1), seed=5
-    )
+    settings: dict[str, Any] = {"alpha": 0.3, "gamma": 0.9, "epsilon": 0.1, "optimism": 0.05}
+    plain = Run(mdp, parse("mcar:0", mdp), Settings("last-observed", **settings), seed=5)
+    knowing = YardstickRun(mdp, parse(missingness, mdp), Settings("fully-observed", **settings), seed=5)
     for run in (plain, knowing):
         run.advance(5000)
-    assert knowing.sage.Q.tobytes() == plain.agent.Q.tobytes()
+    assert knowing.sage.memory.Q.tobytes() == plain.agent.Q.tobytes()
     assert np.array_equal(knowing.tally.sums, plain.tally.sums)
     assert same_but_for(
         knowing.figures(), plain.figures(), "hidden_shares", "guessed_right", "weight_on_truth", "calibration_error"
@@ -127,12 +126,15 @@ def test_fully_observed_is_plain_q_learning(reading: str, missingness: str) -> N
 def test_the_true_model_changes_nothing_where_all_is_seen() -> None:
     mdp = corridor(length=6, slip=0.3)
     nothing = parse("none", mdp)
-    for settings in ({"K": 4, "epsilon": 0.1, "gamma": 0.9}, {"K": 1, "update": "exact-rate"}, {"vote": "majority"}):
+    cases: tuple[dict[str, Any], ...] = (
+        {"K": 4, "epsilon": 0.1, "gamma": 0.9}, {"K": 1, "update": "exact-rate"}, {"vote": "majority", "optimism": 0.1},
+    )  # fmt: skip
+    for settings in cases:
         plain = Run(mdp, nothing, Settings("mi-conservative", **settings), seed=2)
         knowing = YardstickRun(mdp, nothing, Settings("mi-true-model", **settings), seed=2)
         for run in (plain, knowing):
             run.advance(3000)
-        assert knowing.sage.Q.tobytes() == plain.agent.Q.tobytes()
+        assert knowing.sage.memory.Q.tobytes() == plain.agent.Q.tobytes()
         assert np.array_equal(knowing.tally.sums, plain.tally.sums)
 
 
@@ -184,7 +186,7 @@ def digests() -> dict[str, str]:
                 settings = Settings(method.name, gamma=0.9, **more)
                 run = YardstickRun(mdp, mechanism, settings, seed=8, first_observed=name != "whole:0.3")
                 run.advance(60)
-                parts = [*run.tally, run.sage.Q, run.sage.belief, run.sage.here]
+                parts = [*run.tally, run.sage.memory.Q, run.sage.belief, run.sage.here]
                 data = b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
                 found[f"{reading} {name} {method.name}"] = hashlib.sha256(data).hexdigest()
     return found
@@ -341,7 +343,7 @@ def test_what_they_cannot_have(method: str) -> None:
 @pytest.mark.parametrize("method", YARDSTICKS)
 def test_no_agent_is_a_yardstick(method: str) -> None:
     with pytest.raises(ValueError, match=f"but {method} has no such setting"):
-        Settings(method, bonus=0.1)
+        Settings(method, kappa=0.5)
     with pytest.raises(ValueError, match=f"{method} is a yardstick: it knows what no agent can know"):
         Agent(Space((3,)), 2, Settings(method))
     with pytest.raises(ValueError, match="it is compiled only"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from lacuna import learner, savefile
 from lacuna.counts import Counts
-from lacuna.learner import Memory, draws_per_step
+from lacuna.learner import blank_memory, draws_per_step
 from lacuna.methods import DEFAULT, METHODS, Impute, Settings, Teach
 from lacuna.space import MISSING, Space, pack
 from lacuna.streams import Stream
@@ -77,7 +76,7 @@ class Agent:
             self.model = Counts(space, self.n_actions, self.settings.unit)
             # The values of all components in one line, as if they were the states of a space of their own.
             self.parts = Counts(Space((sum(space.sizes),)), self.n_actions)
-            self.memory = _blank_memory(space, self.n_actions, self.settings)
+            self.memory = blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"tables for {space.n_states} states and {n_actions} actions do not fit into memory: {error}"
@@ -254,7 +253,7 @@ class Agent:
         flat = self.memory.Q.reshape(-1)
         entries = np.flatnonzero(flat.view(np.int64))
         arrays: savefile.Arrays = {"q_entries": entries, "q_values": flat[entries]}
-        arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held", "span")}
+        arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held", "top")}
         tried = self.memory.tried.reshape(-1)
         arrays["tried_entries"] = np.flatnonzero(tried)
         arrays["tried"] = tried[arrays["tried_entries"]]
@@ -314,11 +313,10 @@ class Agent:
         memory = self.memory
         entries = savefile.take(arrays, "tried_entries", "int64", (None,), 0, memory.tried.size - 1)
         memory.tried.reshape(-1)[entries] = savefile.take(arrays, "tried", "int64", entries.shape, 1, MAX_COUNT)
-        span = savefile.take(arrays, "span", "float64", (2,))
-        untouched = bool((span == memory.span).all())
-        if not untouched and not -MAX_REWARD <= span[0] <= span[1] <= MAX_REWARD:
-            raise ValueError(f"the rewards are said to lie between {span[0]} and {span[1]}")
-        memory.span[:] = span
+        top = savefile.take(arrays, "top", "float64", (1,))
+        if not 0 <= top[0] <= MAX_REWARD:
+            raise ValueError(f"the highest reward is said to be {top[0]}")
+        memory.top[:] = top
 
 
 def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:
@@ -329,21 +327,6 @@ def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.in
     if max(rows["lengths"].max(initial=0), rows["units"].sum(dtype=np.float64)) > MAX_COUNT:
         raise ValueError(f"the counts add up to more than {MAX_COUNT}")
     return rows
-
-
-def _blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
-    K = settings.pathways
-    token = METHODS[settings.method].impute == Impute.TOKEN
-    n_rows = math.prod(size + 1 for size in space.sizes) if token else space.n_states
-    S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
-    entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
-    previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
-    tried = np.zeros((n_rows if settings.bonus > 0 else 0, n_actions), dtype=np.int64)
-    return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, np.array([np.inf, -np.inf]), S_next, C_next,
-        entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
-        np.arange(K, dtype=np.int64),
-    )  # fmt: skip
 
 
 def _flat(values: Any) -> list[Any]:

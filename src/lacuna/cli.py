@@ -76,7 +76,8 @@ def run(
         "mcar:0.4"
     ),
     method: Annotated[
-        str | None, typer.Option(help="A method; `lacuna methods` lists them.", show_default="mi-available, bonus 0.05")
+        str | None,
+        typer.Option(help="A method; `lacuna methods` lists them.", show_default="mi-available, optimism 0.2"),
     ] = None,
     K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.", show_default="10")] = None,
     alpha: Annotated[float, typer.Option(help="Step size, above 0 and up to 1.")] = 0.1,
@@ -87,9 +88,9 @@ def run(
     p_shuffle: Annotated[float, typer.Option(help="Probability of mixing the pathways in a step.")] = 0.0,
     kappa: Annotated[float | None, typer.Option(help="Weight of the component counts, mi-available only.")] = None,
     smoothing: Annotated[float | None, typer.Option(help="Added to component counts, mi-available only.")] = None,
-    bonus: Annotated[
+    optimism: Annotated[
         float | None,
-        typer.Option(help="For actions rarely tried, in ranges of the rewards.", show_default="0 for a method named"),
+        typer.Option(help="For actions not yet tried, in highest rewards.", show_default="0 for a method named"),
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
@@ -110,10 +111,10 @@ def run(
     from lacuna.methods import DEFAULT, Settings
     from lacuna.trials import Problem, run_trials
 
-    if bonus is None:
-        bonus = DEFAULT.bonus if method is None else 0.0
+    if optimism is None:
+        optimism = DEFAULT.optimism if method is None else 0.0
     method = method or DEFAULT.method
-    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, bonus)  # type: ignore[arg-type]
+    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, optimism)  # type: ignore[arg-type]
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None
     parameters = {name: value for name, value in parameters.items() if value is not None}

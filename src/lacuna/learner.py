@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +23,9 @@ from lacuna.imputation.carry import (
     token_row,
 )
 from lacuna.imputation.joint import draw_successors
-from lacuna.methods import Impute, Rules, Teach
+from lacuna.methods import Impute, Rules, Settings, Teach, find_method
 from lacuna.qlearning import update_apart, update_together
-from lacuna.space import Layout, copy_into, unpack
+from lacuna.space import MISSING, Layout, Space, copy_into, unpack
 from lacuna.streams import Uniforms, draw
 from lacuna.voting import NO_STATE, SAMPLED, action_probabilities, choose_action
 
@@ -37,9 +37,8 @@ _NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS = (int(kind) for ki
 class Memory(NamedTuple):
     """All that a learner remembers, besides the transition counts.
 
-    `S` are the K pathways as rows of `Q` and `C` the same as codes. With a bonus for rare actions, `tried` counts the
-    pathways that took each action in each state (else it is empty), and `span` holds the lowest and the highest reward.
-    `S_next` and all after it are scratch.
+    `S` are the K pathways as rows of `Q` and `C` the same as codes. With optimism, `tried` counts the pathways that
+    took each action in each state (else it is empty), and `top` holds the highest reward so far, 0 at least. `S_next` and all after it are scratch.
     """
 
     Q: NDArray[np.float64]
@@ -48,7 +47,7 @@ class Memory(NamedTuple):
     previous: NDArray[np.int64]
     held: NDArray[np.int64]
     tried: NDArray[np.int64]
-    span: NDArray[np.float64]
+    top: NDArray[np.float64]
     S_next: NDArray[np.int64]
     C_next: NDArray[np.int64]
     entries: NDArray[np.uint64]
@@ -58,6 +57,22 @@ class Memory(NamedTuple):
     p: NDArray[np.float64]
     worth: NDArray[np.float64]
     own_row: NDArray[np.int64]
+
+
+def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
+    """Give the memory of a learner that has seen nothing yet."""
+    K = settings.pathways
+    token = find_method(settings.method).impute == Impute.TOKEN
+    n_rows = prod(size + 1 for size in space.sizes) if token else space.n_states
+    S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
+    entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
+    previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
+    tried = np.zeros((n_rows if settings.optimism > 0 else 0, n_actions), dtype=np.int64)
+    return Memory(
+        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, np.zeros(1), S_next, C_next,
+        entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
+        np.arange(K, dtype=np.int64),
+    )  # fmt: skip
 
 
 @kernel
@@ -81,35 +96,36 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
 @kernel
 def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
     """Choose an action from the current pathways."""
-    if rules.bonus == 0 or memory.S[0] == NO_STATE:
+    if rules.optimism == 0 or memory.S[0] == NO_STATE:
         return choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, uniforms, memory.p)
     if rules.vote == SAMPLED:
         # Only one pathway will be asked: the one that the number to come picks.
         u = uniforms.block[uniforms.cursor[0] + (1 if rules.epsilon > 0 else 0)]
-        add_bonus(int(u * rules.K), rules, memory)
+        add_optimism(int(u * rules.K), rules, memory)
     else:
         for k in range(rules.K):
-            add_bonus(k, rules, memory)
+            add_optimism(k, rules, memory)
     return choose_action(memory.worth, memory.own_row, rules.vote, rules.epsilon, uniforms, memory.p)
 
 
 @kernel
-def add_bonus(k: int, rules: Rules, memory: Memory) -> None:
-    """Fill row `k` of ``worth``: the values in the state of pathway `k`, with a bonus for actions rarely tried."""
+def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
+    """Fill row `k` of ``worth``: the values in the state of pathway `k`, what was not yet tried counted as better."""
     s = memory.S[k]
-    scale = rules.bonus * max(memory.span[1] - memory.span[0], 0.0)
+    extra = rules.optimism * memory.top[0]
     for a in range(memory.Q.shape[1]):
-        memory.worth[k, a] = memory.Q[s, a] + scale / sqrt(1.0 + memory.tried[s, a] / rules.K)
+        untried = max(1.0 - memory.tried[s, a] / rules.K, 0.0)
+        memory.worth[k, a] = memory.Q[s, a] + extra * untried
 
 
 @kernel
 def probabilities(rules: Rules, memory: Memory, p: NDArray[np.float64]) -> None:
     """Probability of each action that `act` may choose."""
-    if rules.bonus == 0 or memory.S[0] == NO_STATE:
+    if rules.optimism == 0 or memory.S[0] == NO_STATE:
         action_probabilities(memory.Q, memory.S, rules.vote, rules.epsilon, p)
     else:
         for k in range(rules.K):
-            add_bonus(k, rules, memory)
+            add_optimism(k, rules, memory)
         action_probabilities(memory.worth, memory.own_row, rules.vote, rules.epsilon, p)
 
 
@@ -154,19 +170,10 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> N
 
 
 @kernel
-def learn(
-    action: int, reward: float, observation: NDArray[np.int64], terminated: bool, rules: Rules, layout: Layout,
-    memory: Memory, counts: CountTable, parts: CountTable, uniforms: Uniforms,
-) -> None:  # fmt: skip
-    """One step: impute with the model as it was, update Q, teach the model, move the pathways on."""
-    Q, S, C, S_next, C_next = memory.Q, memory.S, memory.C, memory.S_next, memory.C_next
-    sight = glance(observation, layout)
-    both_complete = sight.complete and is_complete(memory.previous)
-    impute(action, observation, sight, rules, layout, memory, counts, parts, uniforms)
-    if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
-        shuffle(S_next, C_next, uniforms)
-
-    if rules.bonus > 0:
+def improve(action: int, reward: float, terminated: bool, both_complete: bool, rules: Rules, memory: Memory) -> None:
+    """Update Q by what each pathway took the step to be: from ``S`` to ``S_next``."""
+    Q, S, S_next = memory.Q, memory.S, memory.S_next
+    if rules.optimism > 0:
         note_tried(action, reward, both_complete, rules, memory)
     discount = 0.0 if terminated else rules.gamma
     if rules.K == 1 or both_complete:
@@ -177,7 +184,23 @@ def learn(
     else:
         update_apart(Q, S, action, reward, discount, S_next, rules.update, rules.rate, memory.errors)
 
-    A = Q.shape[1]
+
+@kernel
+def learn(
+    action: int, reward: float, observation: NDArray[np.int64], terminated: bool, rules: Rules, layout: Layout,
+    memory: Memory, counts: CountTable, parts: CountTable, uniforms: Uniforms,
+) -> None:  # fmt: skip
+    """One step: impute with the model as it was, update Q, teach the model, move the pathways on."""
+    S, C, S_next, C_next = memory.S, memory.C, memory.S_next, memory.C_next
+    sight = glance(observation, layout)
+    both_complete = sight.complete and is_complete(memory.previous)
+    impute(action, observation, sight, rules, layout, memory, counts, parts, uniforms)
+    if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
+        shuffle(S_next, C_next, uniforms)
+
+    improve(action, reward, terminated, both_complete, rules, memory)
+
+    A = memory.Q.shape[1]
     if rules.teach == _EVERY_PATHWAY:
         if both_complete:
             add(S[0] * A + action, C_next[0], rules.K, _ANYWHERE, counts)
@@ -197,8 +220,7 @@ def learn(
 @kernel
 def note_tried(action: int, reward: float, together: bool, rules: Rules, memory: Memory) -> None:
     """Count what Q is about to learn from, and widen the range of rewards."""
-    memory.span[0] = min(memory.span[0], reward)
-    memory.span[1] = max(memory.span[1], reward)
+    memory.top[0] = max(memory.top[0], reward)
     if rules.K > 1 and together:
         memory.tried[memory.S[0], action] += rules.K
     else:

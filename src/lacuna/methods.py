@@ -74,11 +74,10 @@ class Method:
     @property
     def takes(self) -> frozenset[str]:
         """The settings that this method has and others may lack."""
-        learning = set() if self.knows in (Knows.STATE, Knows.BELIEF) else {"alpha", "epsilon"}
+        learning = set() if self.knows in (Knows.STATE, Knows.BELIEF) else {"alpha", "epsilon", "optimism"}
         several = {"K", "vote", "update", "p_shuffle"} if self.multiple else set()
         parts = {"kappa", "smoothing"} if self.teach == Teach.AVAILABLE_PAIRS else set()
-        explores = {"bonus"} if self.knows == Knows.NOTHING else set()
-        return frozenset(learning | several | parts | explores)
+        return frozenset(learning | several | parts)
 
 
 METHODS: dict[str, Method] = {
@@ -182,7 +181,7 @@ class Rules(NamedTuple):
     p_shuffle: float
     kappa: float
     smoothing: float
-    bonus: float
+    optimism: float
 
 
 @dataclass(frozen=True)
@@ -209,9 +208,10 @@ class Settings:
     kappa, smoothing
         For mi-available only: the weight of the component counts, in complete transitions, 1 if not given (0 makes it
         mi-conservative); and what is added to each of those counts, 0.01 if not given.
-    bonus
-        Added to the value of an action that was tried n times in a state, when choosing: this times the range of the
-        rewards so far, divided by the root of 1 + n. The paper has none.
+    optimism
+        Added, when choosing, to the value of an action not yet tried in a state: this times the highest reward so far
+        (nothing if none was above 0, where values start). Some of K pathways may have tried it; the others count. The
+        paper has none.
 
     Examples
     --------
@@ -233,7 +233,7 @@ class Settings:
     p_shuffle: float = 0.0
     kappa: float | None = None
     smoothing: float | None = None
-    bonus: float = 0.0
+    optimism: float = 0.0
 
     def __post_init__(self) -> None:
         method = find_method(self.method)
@@ -258,7 +258,7 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
                 raise ValueError(f"{what} is {value!r}; it must be a number between 0 and 1")
             object.__setattr__(self, what, float(value))
-        object.__setattr__(self, "bonus", _weight("bonus", self.bonus, 0.0))
+        object.__setattr__(self, "optimism", _weight("optimism", self.optimism, 0.0))
         if self.alpha == 0:
             raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
 
@@ -289,7 +289,7 @@ class Settings:
             vote=VOTES.index(self.vote), update=UPDATES.index(self.update),
             K=K, rate=rate, full_rate=full,
             gamma=self.gamma, epsilon=self.epsilon, p_shuffle=self.p_shuffle if K > 1 else 0.0,
-            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0, bonus=self.bonus,
+            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0, optimism=self.optimism,
         )  # fmt: skip
 
     def unusual(self) -> dict[str, Any]:
@@ -323,5 +323,5 @@ def _number_of_pathways(value: Any) -> int:
     return K
 
 
-DEFAULT = Settings("mi-available", bonus=0.05)
+DEFAULT = Settings("mi-available", optimism=0.2)
 """What an agent uses if nothing is said: one setting for every problem, as a trial cannot tune (docs/choosing.md)."""

@@ -15,7 +15,7 @@ from lacuna.study.statistics import Kind, mean_interval
 
 PROBLEM = ("world", "parameters", "continuing", "missingness", "first_observed", "steps")
 METHOD = ("method", "K", "p_shuffle", "vote", "update", "kappa", "smoothing")
-HYPER_PARAMETERS = ("alpha", "gamma", "epsilon", "bonus", "stay")
+HYPER_PARAMETERS = ("alpha", "gamma", "epsilon", "optimism", "stay")
 SETTING = (*PROBLEM, *METHOD, *HYPER_PARAMETERS)
 
 MEASURES = ("mean_total_reward", "mean_water_steps", "mean_path_length")
@@ -26,7 +26,7 @@ MEASURES_WITH_OPEN = tuple(f"{measure}_with_open" for measure in MEASURES)
 
 _OPEN = ("open_reward", "open_water_steps", "open_steps")
 _CUT = ("cut_reward", "cut_water_steps", "cut_steps")
-_OPTIONAL = {"kappa": None, "smoothing": None, "bonus": 0.0}
+_OPTIONAL = {"kappa": None, "smoothing": None, "optimism": 0.0}
 _NEEDED = (*SETTING, "trial", "episodes", *MEASURES, *_OPEN)
 
 

@@ -58,7 +58,7 @@ class Choices(_Strict):
     p_shuffle: Numbers = []
     kappa: Numbers = []
     smoothing: Numbers = []
-    bonus: Numbers = []
+    optimism: Numbers = []
 
 
 class MethodSpec(Choices):

@@ -35,7 +35,7 @@ SCHEMA: dict[str, Any] = {
     "world": pl.String, "parameters": pl.String, "stay": pl.Boolean, "continuing": pl.Boolean,
     "missingness": pl.String, "label": pl.String, "method": pl.String, "K": pl.Int64, "alpha": pl.Float64,
     "gamma": pl.Float64, "epsilon": pl.Float64, "vote": pl.String, "update": pl.String, "p_shuffle": pl.Float64,
-    "kappa": pl.Float64, "smoothing": pl.Float64, "bonus": pl.Float64,
+    "kappa": pl.Float64, "smoothing": pl.Float64, "optimism": pl.Float64,
     "first_observed": pl.Boolean, "steps": pl.Int64, "trial": pl.Int64,
     "mean_total_reward": pl.Float64, "mean_water_steps": pl.Float64, "mean_path_length": pl.Float64,
     "episodes": pl.Int64, "reward_per_step": pl.Float64, "reward_per_step_early": pl.Float64,
@@ -54,7 +54,7 @@ UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""
 
 SORTED_BY = ("world", "parameters", "missingness", "method", "K", "p_shuffle", "kappa", "smoothing", "vote", "update",
-             "stay", "alpha", "gamma", "epsilon", "bonus", "first_observed", "steps", "trial", "id")  # fmt: skip
+             "stay", "alpha", "gamma", "epsilon", "optimism", "first_observed", "steps", "trial", "id")  # fmt: skip
 
 
 class StoreError(ValueError):
@@ -158,7 +158,7 @@ class Store:
         tables = [table for path in self._parts() if (table := self._read(path, None)) is not None]
         # A file written before a setting was added lacks its column: the setting had no effect then.
         runs = pl.concat([pl.DataFrame(schema=SCHEMA), *tables], how="diagonal").with_columns(
-            pl.col("bonus").fill_null(0)
+            pl.col("optimism").fill_null(0)
         )
         return runs.filter(results=RESULTS).unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
 

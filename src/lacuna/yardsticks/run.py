@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.imputation.carry import glance
-from lacuna.learner import draws_per_step, shuffle
+from lacuna.learner import Memory, act, blank_memory, draws_per_step, improve, shuffle
 from lacuna.loop import FRESH, FRESH_PLACE, Scene, Step, Supply, enter, go, has_numbers
 from lacuna.mdp import TabularMDP
 from lacuna.measures import Notes, Tally, blank_notes, blank_tally, figures, note, score
 from lacuna.methods import YARDSTICKS, Knows, Rules, Settings
 from lacuna.missingness.mechanism import Mechanism
-from lacuna.qlearning import update_apart, update_together
 from lacuna.rollout import check_problem
 from lacuna.space import Layout
 from lacuna.streams import Stream, draw
-from lacuna.voting import choose_action
 from lacuna.yardsticks.belief import best_on_average, expect_move, expect_start, take_evidence
 from lacuna.yardsticks.pathways import draw_next, draw_start
 from lacuna.yardsticks.truth import Truth, truth_of
@@ -38,39 +36,31 @@ _AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
 class Sage(NamedTuple):
     """A yardstick in a compiled run: what it knows, what it learned, and where it takes the world to be.
 
-    `here` are the true states of the pathways (the one true state of who sees it), `S` the rows of `Q` and `C` the
-    codes of what these show; `was_complete` says whether the last state was fully observed. All with `next` in their
-    name, `ahead`, `errors` and `p` are scratch.
+    `memory` is that of a learner; `here` are the true states of its pathways (the one true state of who sees it);
+    `was_complete` says whether the last state was fully observed. `here_next` and `ahead` are scratch.
     """
 
     knows: int
     rules: Rules
     layout: Layout
     truth: Truth
-    Q: NDArray[np.float64]
+    memory: Memory
     here: NDArray[np.int64]
     here_next: NDArray[np.int64]
-    S: NDArray[np.int64]
-    S_next: NDArray[np.int64]
-    C: NDArray[np.int64]
     was_complete: NDArray[np.bool_]
     belief: NDArray[np.float64]
     ahead: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    p: NDArray[np.float64]
 
 
 def blank_sage(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Sage:
     """Give a yardstick that has seen nothing yet."""
     knows = YARDSTICKS[settings.method].knows
-    K, n, A = settings.pathways, mdp.n_states, mdp.n_actions
-    learns = knows in (Knows.EVERYTHING_SHOWN, Knows.TRANSITIONS)
-    shape = (mechanism.rates.shape[0], n) if knows == Knows.BELIEF else (0, 0)
-    here, here_next, S, S_next, C = (np.full(K, _NOBODY, dtype=np.int64) for _ in range(5))
+    shape = (mechanism.rates.shape[0], mdp.n_states) if knows == Knows.BELIEF else (0, 0)
+    here, here_next = (np.full(settings.pathways, _NOBODY, dtype=np.int64) for _ in range(2))
     return Sage(
         int(knows), settings.rules, mdp.space.layout, truth_of(mdp, mechanism, settings),
-        np.zeros((mdp.space.n_states if learns else 0, A)), here, here_next, S, S_next, C,
-        np.zeros(1, dtype=np.bool_), np.zeros(shape), np.zeros(shape), np.zeros(K), np.zeros(A),
+        blank_memory(mdp.space, mdp.n_actions, settings), here, here_next, np.zeros(1, dtype=np.bool_),
+        np.zeros(shape), np.zeros(shape),
     )  # fmt: skip
 
 
@@ -93,7 +83,7 @@ def begin_knowing(fresh: bool, state: int, scene: Scene, supply: Supply, sage: S
         sage.here[0] = state
     if sage.knows != _BELIEF:
         for k in range(sage.rules.K):
-            sage.S[k], sage.C[k] = world.shows[sage.here[k]], world.codes[sage.here[k]]
+            sage.memory.S[k], sage.memory.C[k] = world.shows[sage.here[k]], world.codes[sage.here[k]]
 
 
 @kernel
@@ -102,14 +92,14 @@ def act_knowing(supply: Supply, sage: Sage) -> int:
     if sage.knows == _STATE:
         return int(sage.truth.policy[sage.here[0]])
     if sage.knows == _BELIEF:
-        return best_on_average(sage.truth.q, sage.belief, sage.p)
-    return choose_action(sage.Q, sage.S, sage.rules.vote, sage.rules.epsilon, supply.exploration, sage.p)
+        return best_on_average(sage.truth.q, sage.belief, sage.memory.p)
+    return act(sage.rules, sage.memory, supply.exploration)
 
 
 @kernel
 def learn_knowing(action: int, step: Step, scene: Scene, supply: Supply, sage: Sage) -> None:
     """Take in what an action led to: move belief or pathways on, and update Q as the methods do."""
-    world, rules = scene.world, sage.rules
+    world, rules, memory = scene.world, sage.rules, sage.memory
     if sage.knows == _BELIEF:
         expect_move(action, step.terminated, world, sage.truth, sage.belief, sage.ahead)
         masked = True
@@ -126,23 +116,14 @@ def learn_knowing(action: int, step: Step, scene: Scene, supply: Supply, sage: S
             sage.here_next[k] = draw_next(sage.here[k], action, world, sage.truth, sight, draw(supply.imputation))
         if rules.p_shuffle > 0 and draw(supply.imputation) < rules.p_shuffle:
             # The rows of Q follow from the true states, below.
-            shuffle(sage.here_next, sage.S_next, supply.imputation)
+            shuffle(sage.here_next, memory.S_next, supply.imputation)
     for k in range(rules.K):
-        sage.S_next[k] = world.shows[sage.here_next[k]]
+        memory.S_next[k] = world.shows[sage.here_next[k]]
     if sage.knows != _STATE:
-        discount = 0.0 if step.terminated else rules.gamma
-        if rules.K == 1 or both_complete:
-            update_together(
-                sage.Q, sage.S[0], action, step.reward, discount, sage.S_next[0], rules.update, rules.K, rules.rate,
-                rules.full_rate,
-            )  # fmt: skip
-        else:
-            update_apart(
-                sage.Q, sage.S, action, step.reward, discount, sage.S_next, rules.update, rules.rate, sage.errors
-            )
+        improve(action, step.reward, step.terminated, both_complete, rules, memory)
     for k in range(rules.K):
-        sage.here[k], sage.S[k] = sage.here_next[k], sage.S_next[k]
-        sage.C[k] = world.codes[sage.here[k]]
+        sage.here[k], memory.S[k] = sage.here_next[k], memory.S_next[k]
+        memory.C[k] = world.codes[sage.here[k]]
 
 
 @kernel
@@ -164,7 +145,7 @@ def run_knowing(n: int, scene: Scene, sage: Sage, supply: Supply, tally: Tally, 
         learn_knowing(action, step, scene, supply, sage)
         score(
             action, step.reward, step.ended, step.stopped, world.bad[step.arrival], scene.observation,
-            world.codes[step.arrival], sage.C, sage.rules, sage.layout, tally,
+            world.codes[step.arrival], sage.memory.C, sage.rules, sage.layout, tally,
         )  # fmt: skip
         note(tally, notes)
         if step.stopped:
