@@ -23,6 +23,8 @@ _OTHERS = [
     "mfog:0.5,0.0", "mfog:0.25,0.1",
 ]  # fmt: skip
 _STAY = [{"name": "mi-synthetic", "K": 10}]
+_OURS: list[dict[str, Any]] = [{"name": "qmdp"}, {"name": "optimum"}]
+_OURS += [{"name": name, "optimism": 0.2} for name in ("mi-available", "mi-true-model", "fully-observed")]
 _GREEDY_OR_NOT = {"alpha": 0.5, "epsilon": [0.0, 0.05]}
 
 
@@ -38,6 +40,8 @@ def table() -> pl.DataFrame:
             *_runs(_MCAR[1:], _STAY, {"stay": True}, _GREEDY_OR_NOT, first),
         )
     ]
+    for first in (TUNING, FRESH):
+        rows += _runs(_MCAR, _OURS, {}, {}, first)
     rows += _runs(_MCAR, _ALL, {"continuing": True}, {"alpha": 0.5, "gamma": 0.5, "epsilon": 0.05}, TUNING)
     return pl.DataFrame(rows, schema=SCHEMA).unique("id", maintain_order=True)
 

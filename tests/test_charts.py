@@ -15,7 +15,7 @@ from scipy import stats
 
 import paper_runs
 from lacuna.methods import METHODS
-from lacuna.report.charts import FIGURES, mcar_theta, optimum, reward_against_theta
+from lacuna.report.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.report.files import spec_of, write_files
 from lacuna.report.looks import DARK, look_of, name_of
 from lacuna.report.panels import LOWEST
@@ -36,7 +36,7 @@ def table() -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def specs(table: pl.DataFrame) -> dict[str, Any]:
     source = Source(table)
-    return {figure.id: spec_of(figure.draw(source)) for figure in FIGURES}
+    return {figure.id: spec_of(figure.draw(source)) for figure in (*FIGURES, BEYOND)}
 
 
 def series_of(spec: Any) -> set[str]:
@@ -45,7 +45,16 @@ def series_of(spec: Any) -> set[str]:
 
 @pytest.mark.parametrize(
     ("figure", "panels"),
-    [("mcar-theta", 3), ("mcar-time", 9), ("mcolor", 12), ("mfog", 6), ("choosing-k", 12), ("mixing", 6), ("stay", 12)],
+    [
+        ("mcar-theta", 3),
+        ("mcar-time", 9),
+        ("mcolor", 12),
+        ("mfog", 6),
+        ("choosing-k", 12),
+        ("mixing", 6),
+        ("stay", 12),
+        ("beyond", 6),
+    ],
 )
 def test_every_figure_has_all_its_panels(figure: str, panels: int, specs: dict[str, Any]) -> None:
     spec = specs[figure]
@@ -55,7 +64,13 @@ def test_every_figure_has_all_its_panels(figure: str, panels: int, specs: dict[s
 
 
 def test_there_is_a_test_for_every_figure(specs: dict[str, Any]) -> None:
-    assert len(specs) == len(FIGURES) == 7
+    assert len(specs) == len(FIGURES) + 1 == 8
+
+
+def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:
+    wanted = {"MI K=10, available cases (ours)", "MI K=10, true model", "QMDP, true model", "Q-learning, all observed"}
+    assert wanted < series_of(specs["beyond"])
+    assert not wanted & series_of(specs["mcar-theta"])
 
 
 def test_a_chart_is_what_vega_lite_allows(table: pl.DataFrame) -> None:
@@ -64,16 +79,16 @@ def test_a_chart_is_what_vega_lite_allows(table: pl.DataFrame) -> None:
     chart.to_dict(validate=True)
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+@pytest.mark.parametrize("figure", [*FIGURES, BEYOND], ids=lambda figure: figure.id)
 def test_a_table_without_runs_gives_no_chart(figure: Any) -> None:
     assert figure.draw(Source(pl.DataFrame(schema=SCHEMA))) is None
 
 
 def test_a_figure_not_run_in_a_reading_has_no_chart(table: pl.DataFrame) -> None:
-    drawn = {figure.id: figure.draw(Source(table, "continuing")) is not None for figure in FIGURES}
+    drawn = {figure.id: figure.draw(Source(table, "continuing")) is not None for figure in (*FIGURES, BEYOND)}
     assert drawn == {
         "mcar-theta": True, "mcar-time": True, "mcolor": False, "mfog": False, "choosing-k": True, "mixing": True,
-        "stay": True,
+        "stay": True, "beyond": False,
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sy
 
 import paper_runs
 from lacuna.report import paper_page
-from lacuna.report.charts import FIGURES
+from lacuna.report.charts import BEYOND, FIGURES
 from lacuna.report.files import FORMATS, write_files
 from lacuna.report.headline import headline
 from lacuna.report.page import Figure, Section, as_json, table
@@ -23,6 +23,7 @@ from lacuna.report.page import Page as Shell
 from lacuna.report.series import REWARD, Source, Wanted, by_rate
 from lacuna.study.claims import CLAIMS, Finding
 from lacuna.study.evidence import MI_SYNTHETIC
+from lacuna.study.standing import KNOWING, OURS, Standing
 from lacuna.study.verdicts import Ask, Region, Sample, decide
 
 WIDE: ViewportSize = {"width": 1280, "height": 900}
@@ -45,6 +46,17 @@ def findings() -> list[Finding]:
     ]
 
 
+def standings() -> dict[str, list[Standing]]:
+    """One problem where ours is ahead, one where it is level, and one where it is behind."""
+    rng = np.random.default_rng(3)
+    values = {shown: base + rng.normal(size=4) for shown, base in ((MI_SYNTHETIC, 60.0), (KNOWING["qmdp"], 90.0))}
+    found = [
+        Standing.of("lake", name, values | {OURS: 60 + shift + rng.normal(size=4)})
+        for name, shift in (("mcar:0.8", 20.0), ("mcar:0.2", 0.0), ("bursts:0.1,0.3", -20.0))
+    ]
+    return {way: [one for one in found if one is not None] for way in ("as-published", "held-out", "untuned")}
+
+
 def write_some_files(spec: dict[str, Any], folder: Path, name: str) -> dict[str, Path]:
     """Real files for two figures, which is slow; for the others the names only."""
     if name in {"worlds", "mcar-theta"}:
@@ -62,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "theory" / "index.html").write_text("theory")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper_page, "write_files", write_some_files)
-        paper_page.write_paper_page(folder, paper_runs.table(), findings(), ABOUT)
+        paper_page.write_paper_page(folder, paper_runs.table(), findings(), standings(), ABOUT)
     return folder
 
 
@@ -154,7 +166,7 @@ def test_a_page_may_not_fetch_anything(browser: Browser, tmp_path: Path) -> None
     visit.context.close()
 
 
-@pytest.mark.parametrize("figure", ["worlds", *(figure.id for figure in FIGURES)])
+@pytest.mark.parametrize("figure", ["worlds", *(figure.id for figure in (*FIGURES, BEYOND))])
 def test_every_chart_is_drawn(figure: str, visit: Visit) -> None:
     marks = "#figure-worlds .mark-rect path" if figure == "worlds" else f"#figure-{figure} .mark-line path"
     shapes = visit.page.locator(marks).evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
@@ -311,7 +323,7 @@ def test_no_width_overflows(width: int, visit: Visit) -> None:
     assert overflow(page) <= 0
     opener.click()
     right = page.locator(".drawing svg").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
-    assert len(right) == 1 + len(FIGURES)
+    assert len(right) == 2 + len(FIGURES)
     assert max(right) <= width
 
 
@@ -360,6 +372,23 @@ def test_what_lies_beside_the_page_is_linked_and_there(visit: Visit, folder: Pat
     assert len(files) >= 3 * (1 + len(FIGURES))
     assert all((folder / link).exists() for link in files)
     assert (folder / "figures" / "mcar-theta.svg").stat().st_size > 10_000
+
+
+def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> None:
+    section = visit.page.locator("#beyond")
+    told = section.locator("p:visible", has_text="Of 3 comparisons").all_inner_texts()
+    assert len(told) == 2
+    assert all("clearly ahead in 1 and clearly behind in 1: lake bursts:0.1,0.3." in text for text in told)
+    first = section.locator("table:visible").first.locator("tbody tr").first.locator("td").all_inner_texts()
+    one = standings()["as-published"][0]
+    assert one.share is not None
+    assert first[0] == "mcar:0.8"
+    assert first[1] == f"{one.theirs.estimate:.2f}\nMI K=10, synthetic"
+    assert first[3].startswith(f"{one.ahead.estimate:.2f}\n")
+    assert first[4].startswith(f"{100 * one.share.estimate:.0f} %\n")
+    visit.page.locator("input[value=continuing]").check(force=True)
+    assert section.get_by_text("This part is of the episodic reading").count() == 1
+    visit.page.locator("input[value=episodic]").check(force=True)
 
 
 def test_the_headline_is_computed(visit: Visit) -> None:

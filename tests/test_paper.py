@@ -16,12 +16,13 @@ import pytest
 from lacuna import cli
 from lacuna.methods import METHODS
 from lacuna.paper import command, reproduce
-from lacuna.paper.plan import FOLDER, NAMES, Form, paper_studies
+from lacuna.paper.plan import BEYOND, FOLDER, NAMES, Form, beyond_studies, paper_studies
 from lacuna.paper.reproduce import Gathered, Request, RunsFailedError, gather, write_up
 from lacuna.study.claims import CLAIMS, Finding
 from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Evidence, Reading
 from lacuna.study.runner import Progress
 from lacuna.study.spec import Study
+from lacuna.study.standing import Standings
 from lacuna.study.store import Store
 
 WHOLE = """
@@ -77,6 +78,7 @@ def test_the_reduced_studies_are_a_part_of_the_full_ones_with_all_methods_and_tr
 def test_there_is_no_study_that_nobody_runs() -> None:
     for form in ("full", "reduced"):
         assert sorted(path.stem for path in (FOLDER / form).iterdir()) == sorted(NAMES)
+    assert sorted(path.stem for path in FOLDER.iterdir() if path.is_file()) == sorted(BEYOND)
     link = Path(__file__).parents[1] / "studies"
     assert link.resolve() == FOLDER
 
@@ -100,12 +102,18 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = text.replace('"mcar:0.2", ', "").replace('"mcar:0.6", ', "")
             text = re.sub(r"\[grid\]\n(.+\n)+", grid, text)
             (folder / form / f"{name}.toml").write_text(text)
+    for name in BEYOND:
+        text = (FOLDER / f"{name}.toml").read_text()
+        text = text.replace("50_000", "60").replace("curve_points = 100", "curve_points = 3")
+        (folder / f"{name}.toml").write_text(text)
     return folder
 
 
-def page(folder: Path, table: pl.DataFrame, findings: Sequence[Finding], about: dict[str, Any]) -> Path:
+def page(
+    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: dict[str, Any]
+) -> Path:
     path = folder / "index.html"
-    path.write_text(f"{table.height} {len(findings)} {about['command']}")
+    path.write_text(f"{table.height} {len(findings)} {sorted(standings)} {about['command']}")
     return path
 
 
@@ -117,14 +125,16 @@ def test_all_files_are_written(tiny: Path) -> None:
     gathered = run(tiny, "out")
     findings, files = write_up(gathered, page)
     assert [path.name for path in files] == ["results.parquet", "claims.json", "index.html"]
-    asked = set(names(paper_studies("reduced", folder=tiny)))
+    asked = set(names([*paper_studies("reduced", folder=tiny), *beyond_studies(TUNING_TRIALS, tiny)]))
     results = pl.read_parquet("out/results.parquet")
     assert set(results["id"]) == asked
-    assert results["curve_step"].list.len().unique().to_list() == [3]
+    assert results.filter(world="lake")["curve_step"].list.len().max() == 3
     claims = json.loads(Path("out/claims.json").read_text())
     assert [finding["claim"] for finding in claims["findings"]] == [claim.id for claim in CLAIMS]
     assert {finding["reading"] for finding in claims["findings"]} == {"episodic"}
     assert [finding.as_dict()["claim"] for finding in findings] == [finding["claim"] for finding in claims["findings"]]
+    assert set(claims["standings"]) == {"as-published", "untuned"}
+    assert len(claims["standings"]["untuned"]) == 12
     about = claims["about"]
     assert about["command"] == "lacuna paper --out out"
     assert (about["runs"], about["steps"], about["total_steps"]) == (len(asked), 60, 60 * len(asked))
@@ -196,12 +206,16 @@ def test_what_was_stopped_goes_on_and_ends_the_same(tiny: Path) -> None:
 def test_progress_counts_over_all_studies(tiny: Path) -> None:
     told: list[tuple[str, int, int]] = []
     run(tiny, "out", watch=lambda what, progress: told.append((what, progress.done, progress.total)))
-    total = len(names(paper_studies("reduced", folder=tiny)))
-    assert {what for what, _, _ in told} == {"reduced study, episodic"}
-    assert {n for _, _, n in told} == {total}
-    done = [n for _, n, _ in told]
-    assert done == sorted(done)
-    assert (done[0], done[-1]) == (0, total)
+    wanted = {
+        "reduced study, episodic": len(names(paper_studies("reduced", folder=tiny))),
+        "ours and the yardsticks, trials from 0": len(set(names(beyond_studies(TUNING_TRIALS, tiny)))),
+    }
+    assert list(dict.fromkeys(what for what, _, _ in told)) == list(wanted)
+    for what, total in wanted.items():
+        done = [n for name, n, _ in told if name == what]
+        assert {n for name, _, n in told if name == what} == {total}
+        assert done == sorted(done)
+        assert done[-1] == total
 
 
 def test_runs_that_fail_are_told_and_nothing_is_written(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lacuna.mdp import Outcome, TabularMDP
-from lacuna.solve import Solution, evaluate, solve
+from lacuna.solve import Solution, evaluate, expected_steps, solve
 from lacuna.space import Space
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.toy_text import cliff_walking_mdp, from_toy_text, taxi_mdp
@@ -221,6 +221,18 @@ def test_loops_that_cost_nothing_do_not_tempt() -> None:
     solution = solve(world, 1.0)
     assert solution.values.tolist() == [0.0]
     np.testing.assert_array_equal(solution.q, [[0.0, 0.0]])
+    assert solution.policy.tolist() == [1]
+
+
+def test_the_optimal_policy_ends_where_steps_cost_nothing() -> None:
+    # A prize at the end of a corridor, at any time: every action is as good as any other, but not as a policy.
+    steps = {s: {0: [(1.0, max(s - 1, 0), 0.0, False)], 1: [(1.0, s + 1, 0.0, False)]} for s in range(3)}
+    world = world_of(steps | {3: {0: [(1.0, 3, 1.0, True)], 1: [(1.0, 2, 0.0, False)]}})
+    solution = solve(world, 1.0)
+    np.testing.assert_allclose(solution.q, 1.0)
+    assert solution.policy.tolist() == [1, 1, 1, 0]
+    np.testing.assert_allclose(evaluate(world, solution.policy, 1.0), 1.0)
+    np.testing.assert_allclose(expected_steps(world, solution.policy), [[5, 4], [5, 3], [4, 2], [1, 3]])
 
 
 TWO_WAYS = {0: {0: [(1.0, 0, 1.0, False)], 1: [(1.0, 0, 0.0, True)]}}

@@ -20,6 +20,7 @@ from lacuna.study.statistics import (
     interquartile_mean,
     mean_interval,
     paired_difference,
+    paired_ratio,
     probability_of_improvement,
 )
 
@@ -378,3 +379,25 @@ def test_wrong_options_are_refused() -> None:
             probability_of_improvement([1.0], [2.0], level)
     with pytest.raises(ValueError, match=r"resamples is 9; an interval at level 0\.95 needs at least 40"):
         mean_interval([1.0, 2.0], kind="studentised", resamples=9)
+
+
+@pytest.mark.parametrize(("n", "ratio"), [(5, 0.5), (30, -0.2)])
+def test_intervals_of_a_paired_ratio_hold_it(n: int, ratio: float) -> None:
+    rng = np.random.default_rng(9)
+    studies, held = 4000, 0
+    for _ in range(studies):
+        both, a, b = rng.normal(size=(3, n))
+        found = paired_ratio(10 * ratio + both + a, 10 + both + b)
+        held += found.low is not None and found.high is not None and found.low <= ratio <= found.high
+    assert held / studies == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / studies))
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_bounds() -> None:
+    a = [1.0, 2.0, 3.0]
+    assert paired_ratio(a, [-1.0, 0.5, 1.5])[1:] == (None, None, 3)
+    assert math.isnan(paired_ratio(a, [-1.0, 0.0, 1.0]).estimate)
+    assert paired_ratio([1.0], [2.0]) == (0.5, None, None, 1)
+    exact = paired_ratio(a, [4.0, 8.0, 12.0], level=0.5)
+    assert (exact.estimate, exact.low, exact.high) == pytest.approx((0.25, 0.25, 0.25))
+    with pytest.raises(ValueError, match="a has 3 values and b has 2"):
+        paired_ratio(a, [1.0, 2.0])

@@ -38,7 +38,8 @@ class Memory(NamedTuple):
     """All that a learner remembers, besides the transition counts.
 
     `S` are the K pathways as rows of `Q` and `C` the same as codes. With optimism, `tried` counts the pathways that
-    took each action in each state (else it is empty), and `top` holds the highest reward so far, 0 at least. `S_next` and all after it are scratch.
+    took each action in each state (else it is empty), and `top` holds the highest reward so far, 0 at least. `S_next`
+    and all after it are scratch.
     """
 
     Q: NDArray[np.float64]

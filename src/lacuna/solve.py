@@ -31,7 +31,8 @@ class Solution(NamedTuple):
     q: Floats
     """Optimal value of each action in each true state, shape ``[n, A]``."""
     policy: NDArray[np.int64]
-    """An optimal action in each true state, the lowest-numbered among equals, shape ``[n]``."""
+    """An optimal action in each true state, shape ``[n]``: of equals the lowest-numbered, with ``gamma = 1`` of those
+    that can end soonest."""
     start_value: float
     """Expected value at the start of a fresh world (``mdp.starts[0]``)."""
 
@@ -78,7 +79,9 @@ def solve(mdp: TabularMDP, gamma: float) -> Solution:
     q = _q(model, values, allowed)
     best = q.max(axis=1)
     slack = _STRICT * _scale(q)
-    policy = np.where(inside, np.argmax(q >= best[:, None] - slack, axis=1), 0).astype(np.int64)
+    equals = (q >= best[:, None] - slack) & inside[:, None]
+    # Without discount an action that puts off the end for ever may look as good as one that brings it nearer.
+    policy = _attracted(model, equals.ravel())[1] if gamma == 1.0 else equals.argmax(axis=1)
     values = np.where(inside, values, np.nan)
     q = np.where(np.isfinite(q) & inside[:, None], q, np.nan)
     start_value = sum(p * float(values[s]) for s, p in mdp.starts[0].items() if p > 0)
@@ -118,6 +121,26 @@ def evaluate(mdp: TabularMDP, policy: NDArray[Any], gamma: float) -> Floats:
                 f"({_shown(mdp, s)}), from where it may go on for ever"
             )
     return np.where(inside, _value(model, choice, inside), np.nan)
+
+
+def expected_steps(mdp: TabularMDP, policy: NDArray[Any]) -> Floats:
+    """Give the expected number of steps to the end of an episode: after each action, then following `policy`.
+
+    Shape ``[n, A]``; NaN where the policy may go on for ever.
+
+    Examples
+    --------
+    >>> from lacuna.worlds.toys import corridor
+    >>> expected_steps(corridor(length=3, slip=0.5), np.array([1, 1, 1])).round(9).tolist()
+    [[5.0, 4.0], [4.0, 3.0], [3.0, 2.0]]
+    """
+    model = _model(mdp, 1.0)
+    model = model._replace(r=np.ones_like(model.r))
+    choice = _choice(np.asarray(policy), model)
+    inside = _proper(model, choice)
+    values = _value(model, choice, inside)
+    steps = _q(model, values, _allowed(model, inside))
+    return np.where(np.isfinite(steps), steps, np.nan)
 
 
 def _model(mdp: TabularMDP, gamma: float) -> _Model:

@@ -1,4 +1,4 @@
-"""Which studies the paper consists of, in either reading, whole or reduced, and which runs confirm what was chosen.
+"""Which studies the paper consists of, which runs confirm what was chosen, and which studies go beyond the paper.
 
 The reduced studies are parts of the full ones: the same runs under the same names, only fewer. So nothing that was run
 for one is run again for the other.
@@ -21,6 +21,7 @@ Form = Literal["full", "reduced"]
 
 FOLDER = Path(__file__).with_name("studies")
 NAMES = ("mcar", "mcolor", "mfog", "choosing-k", "mixing", "stay")
+BEYOND = ("default", "fixed")
 
 
 def paper_studies(form: Form = "full", reading: Reading = "episodic", folder: Path = FOLDER) -> list[Study]:
@@ -42,6 +43,21 @@ def _continuing(study: Study) -> Study:
     data["name"] += "-continuing"
     data["worlds"] = [world | {"continuing": True} for world in data["worlds"]]
     return Study.from_data(data, data["name"])
+
+
+def beyond_studies(trials: Sequence[int], folder: Path = FOLDER) -> list[Study]:
+    """Read the studies of what is not in the paper, to be run on the given trials, which follow each other.
+
+    Examples
+    --------
+    >>> [study.spec.name for study in beyond_studies(range(5))]
+    ['default', 'fixed']
+    """
+    found = []
+    for name in BEYOND:
+        data = Study.read(folder / f"{name}.toml").spec.model_dump(exclude_defaults=True)
+        found.append(Study.from_data(data | {"first_trial": trials[0], "trials": len(trials)}, name))
+    return found
 
 
 def confirming_studies(table: pl.DataFrame, reading: Reading, like: Study, fresh: Sequence[int]) -> list[Study]:

@@ -18,20 +18,21 @@ from typing import Any
 import polars as pl
 
 from lacuna import __version__
-from lacuna.paper.plan import FOLDER, Form, confirming_studies, paper_studies
+from lacuna.paper.plan import FOLDER, Form, beyond_studies, confirming_studies, paper_studies
 from lacuna.savefile import write_whole
 from lacuna.study.claims import Finding, judge
 from lacuna.study.engines import Local
-from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Reading, Selection
+from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Evidence, Reading, Selection
 from lacuna.study.runner import Progress, run_study
 from lacuna.study.spec import Study
+from lacuna.study.standing import Standings, against_tuned, against_untuned
 from lacuna.study.store import Store, export
 
 Watch = Callable[[str, Progress], None]
 """Told, now and then, what is being run and how far it is."""
 
-PageWriter = Callable[[Path, pl.DataFrame, Sequence[Finding], dict[str, Any]], Path]
-"""Writes the page into a folder, from the runs, the findings and what was done; gives the file to open."""
+PageWriter = Callable[[Path, pl.DataFrame, Sequence[Finding], Standings, dict[str, Any]], Path]
+"""Writes the page into a folder, from the runs, what they say, and what was done; gives the file to open."""
 
 
 class RunsFailedError(RuntimeError):
@@ -76,13 +77,15 @@ class Gathered:
     table: pl.DataFrame
     about: dict[str, Any]
     fresh: Sequence[int]
+    untuned: Sequence[tuple[str, str]]
+    """The worlds and kinds of missingness in which every method has one fixed setting."""
 
 
 def gather(
     out: Path, request: Request, *, workers: int, watch: Watch = lambda *_: None, folder: Path = FOLDER,
     fresh: Sequence[int] = FRESH_TRIALS,
 ) -> Gathered:  # fmt: skip
-    """Run what the store lacks of the paper's studies.
+    """Run what the store lacks of the paper's studies, and of those that go beyond it (in the episodic reading).
 
     Parameters
     ----------
@@ -104,10 +107,14 @@ def gather(
         runs.make(f"{request.form} study, {reading}", studies)
         if request.honest:
             runs.make(f"fresh trials, {reading}", confirming_studies(runs.table(), reading, studies[0], fresh))
+    for trials in (TUNING_TRIALS, fresh) if request.honest else (TUNING_TRIALS,):
+        beyond = beyond_studies(trials, folder)
+        runs.make(f"ours and the yardsticks, trials from {trials[0]}", beyond)
     table = runs.table()
     if table.height < len(runs.ids):
         raise RunsFailedError("a file of results was damaged meanwhile; the same command makes its runs again")
-    return Gathered(out, request, table, _about(out, request, runs, table, fresh, time.monotonic() - began), fresh)
+    about = _about(out, request, runs, table, fresh, time.monotonic() - began)
+    return Gathered(out, request, table, about, fresh, [(world, name) for world, _, name in beyond[-1].problems])
 
 
 def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple[Path, ...]]:
@@ -119,11 +126,27 @@ def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple
         for selection in request.selections
         for finding in judge(table, reading=reading, selection=selection, fresh=gathered.fresh)
     ]
+    stands = standings(gathered)
     results, claims = out / "results.parquet", out / "claims.json"
     export(table, results)
-    content = {"about": gathered.about, "findings": [finding.as_dict() for finding in findings]}
+    content = {
+        "about": gathered.about,
+        "findings": [finding.as_dict() for finding in findings],
+        "standings": {way: [standing.as_dict() for standing in rows] for way, rows in stands.items()},
+    }
     write_whole(claims, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
-    return findings, (results, claims, page(out, table, findings, gathered.about))
+    return findings, (results, claims, page(out, table, findings, stands, gathered.about))
+
+
+def standings(gathered: Gathered) -> Standings:
+    """Say where our default stands: in the paper's problems, by the way of choosing, and where nothing is tuned."""
+    table, fresh = gathered.table, gathered.fresh
+    tuned = {
+        selection: against_tuned(Evidence(table, "episodic", selection, fresh=fresh))
+        for selection in gathered.request.selections
+    }
+    trials = fresh if gathered.request.honest else TUNING_TRIALS
+    return tuned | {"untuned": against_untuned(table, trials, gathered.untuned)}
 
 
 class _Runs:

@@ -1,7 +1,7 @@
 """How each method looks in every chart: its name, and a colour, dash and marker of its own.
 
 The colours are those of Okabe and Ito, which readers with any kind of colour vision can tell apart. As in the paper,
-multiple imputation is blue, single imputation red, and the conservative model dashed.
+multiple imputation is blue, single imputation red, and the conservative model dashed. Ours is black.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ _BASELINES = {
 }
 _BY_PATHWAYS = {1: (VERMILION, "square"), 5: (SKY, "triangle-right"), 10: (BLUE, "circle")}
 _DASHES = {"mi-synthetic": SOLID, "mi-conservative": DASHED}
+_KNOWING = {
+    "fully-observed": (GREEN, DASHED, "triangle-up"), "mi-true-model": (SKY, DASHED, "square"),
+    "qmdp": (PURPLE, DASHED, "diamond"), "optimum": (GREY, DOTTED, "cross"),
+}  # fmt: skip
 
 
 def name_of(shown: Shown) -> str:
@@ -65,6 +69,8 @@ def name_of(shown: Shown) -> str:
 def look_of(shown: Shown) -> Look:
     """Give the look of a method, the same in every chart."""
     name = name_of(shown)
+    if shown.method in _KNOWING:
+        return Look(name, *_KNOWING[shown.method])
     if shown.K is None:
         return Look(name, *_BASELINES.get(shown.method, (OTHER, SOLID, "diamond")))
     colour, shape = _BY_PATHWAYS.get(shown.K, (OTHER, "diamond"))

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from lacuna.report.charts import FIGURES, reward_against_theta
+from lacuna.report.beyond import beyond_section
+from lacuna.report.charts import BEYOND, FIGURES, FigureOfPaper, reward_against_theta
 from lacuna.report.claims_table import Way, claims_table, in_words, ways_of
 from lacuna.report.files import FORMATS, spec_of, write_files
 from lacuna.report.headline import duration, headline
@@ -21,6 +22,7 @@ from lacuna.report.world_chart import worlds
 from lacuna.savefile import write_whole
 from lacuna.study.claims import CLAIMS, Finding
 from lacuna.study.evidence import READINGS, SELECTIONS, Shown
+from lacuna.study.standing import Standings
 
 _PAPER = "Missing Data Multiple Imputation for Tabular Q-Learning in Online RL"
 _THEORY = ("theory/index.html", "theory.html", "../theory/index.html")
@@ -29,7 +31,9 @@ _FACTS = {
 }  # fmt: skip
 
 
-def write_paper_page(folder: Path, table: pl.DataFrame, findings: Sequence[Finding], about: Mapping[str, Any]) -> Path:
+def write_paper_page(
+    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: Mapping[str, Any]
+) -> Path:
     """Write ``index.html`` and the figures as files into a folder; give the path of the page.
 
     Parameters
@@ -40,12 +44,15 @@ def write_paper_page(folder: Path, table: pl.DataFrame, findings: Sequence[Findi
         A row per run, with curves.
     findings
         What `lacuna.study.claims.judge` said, for each reading and selection to be shown.
+    standings
+        Where our default stands, by the way of choosing settings.
     about
         What was done, as plain data. Of these keys, those that are there are shown: ``command``, ``lacuna``,
         ``python``, ``machine``, ``workers``, ``finished``, ``seconds``, ``core_seconds``, ``steps``,
         ``tuning_trials``, ``fresh_trials``, ``studies`` (a list of ``{"name", "runs"}``).
     """
-    sources = {in_words(way): Source(table, *way) for way in _ways(findings)}
+    ways = _ways(findings)
+    sources = {in_words(way): Source(table, *way) for way in ways}
     figures = _figures(folder, sources)
     _picture(folder, list(sources.values()))
     page = Page(
@@ -55,6 +62,7 @@ def write_paper_page(folder: Path, table: pl.DataFrame, findings: Sequence[Findi
             Section("result", "In short", headline(sources, findings, about, table)),
             Section("claims", "Claims", _claims(findings, figures)),
             Section("figures", "Figures", _all_figures(figures, findings)),
+            Section("beyond", "Beyond the paper", beyond_section(standings, ways, _beyond(folder, sources))),
             Section("run", "The run", _run(folder, table, sources, about)),
         ],
         [Switch("Reading", _options(sources, 0)), Switch("Settings chosen", _options(sources, 1))],
@@ -111,17 +119,25 @@ def _figures(folder: Path, sources: Mapping[tuple[str, ...], Source]) -> list[Fi
         "under water. In the fog more goes missing under MFOG. The paper's figure 2."
     )
     figures = [Figure("worlds", "The world", caption, {(): world}, {(): _links("worlds")})]
-    for figure in FIGURES:
-        drawn = {options: figure.draw(source) for options, source in sources.items()}
-        specs = {options: spec_of(chart) for options, chart in drawn.items() if chart is not None}
-        links = {}
-        for i, (options, spec) in enumerate(specs.items()):
-            name = figure.id if i == 0 else "-".join([figure.id, *options]).replace(" ", "-")
-            write_files(spec, folder / "figures", name)
-            links[options] = _links(name)
-        if specs:
-            figures.append(Figure(figure.id, figure.title, figure.caption, specs, links))
-    return figures
+    drawn = [_drawn(figure, folder, sources) for figure in FIGURES]
+    return figures + [figure for figure in drawn if figure.variants]
+
+
+def _drawn(figure: FigureOfPaper, folder: Path, sources: Mapping[tuple[str, ...], Source]) -> Figure:
+    """Draw a figure for each reading and way of choosing settings that has something to show, and write its files."""
+    charts = {options: figure.draw(source) for options, source in sources.items()}
+    specs = {options: spec_of(chart) for options, chart in charts.items() if chart is not None}
+    links = {}
+    for i, (options, spec) in enumerate(specs.items()):
+        name = figure.id if i == 0 else "-".join([figure.id, *options]).replace(" ", "-")
+        write_files(spec, folder / "figures", name)
+        links[options] = _links(name)
+    return Figure(figure.id, figure.title, figure.caption, specs, links)
+
+
+def _beyond(folder: Path, sources: Mapping[tuple[str, ...], Source]) -> Markup:
+    figure = _drawn(BEYOND, folder, sources)
+    return figure.html() if figure.variants else Markup("")
 
 
 def _picture(folder: Path, sources: Sequence[Source]) -> None:

@@ -47,7 +47,7 @@ class Shown(NamedTuple):
     p_shuffle: float = 0.0
 
     def __str__(self) -> str:
-        name = _NAMES[self.method]
+        name = _NAMES.get(self.method, self.method)
         if self.K is None:
             return name
         mixing = " with mixing" if self.p_shuffle else ""
@@ -57,7 +57,7 @@ class Shown(NamedTuple):
 _NAMES = {
     "random-action": "random action", "last-fully-observed": "last fully observed (V1)",
     "last-observed": "last observed (V2)", "missing-as-state": "missing as a state",
-    "mi-synthetic": "synthetic", "mi-conservative": "conservative",
+    "mi-synthetic": "synthetic", "mi-conservative": "conservative", "mi-available": "available",
 }  # fmt: skip
 
 RANDOM, V1, V2, MISSING = (Shown(name) for name in list(_NAMES)[:4])
@@ -115,8 +115,9 @@ class Evidence:
 
     @cached_property
     def settings(self) -> tuple[str, ...]:
-        """The kinds of missingness in the table."""
-        return tuple(self.runs["missingness"].unique().sort())
+        """The kinds of missingness in the table under which a method of the paper was run."""
+        papers = [*(shown.method for shown in BASELINES), *MODELS]
+        return tuple(self.runs.filter(pl.col("method").is_in(papers))["missingness"].unique().sort())
 
     def thetas(self, above: float = -1.0, up_to: float = 1.0) -> tuple[str, ...]:
         """The MCAR settings in the table with `above` < θ <= `up_to`, by θ."""

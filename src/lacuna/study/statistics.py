@@ -100,6 +100,35 @@ def paired_difference(
     return mean_interval(x - y, level, kind, seed, resamples)
 
 
+def paired_ratio(a: Values, b: Values, level: float = 0.95) -> Interval:
+    """Estimate the ratio of the mean of `a` to that of `b`, trial by trial, with Fieller's interval.
+
+    It holds every ratio r for which the mean of ``a - r b`` may be 0 by Student's t, so it is exact for normal values.
+    There are no bounds where the mean of `b` may be 0 itself.
+
+    Examples
+    --------
+    >>> found = paired_ratio([1.0, 2.0, 3.0, 2.0], [4.0, 4.5, 5.0, 4.5])
+    >>> f"{found.estimate:.3f}, between {found.low:.3f} and {found.high:.3f}"
+    '0.444, between 0.182 and 0.641'
+    """
+    x, y = _finite(a, "a"), _finite(b, "b")
+    _same_length(x, y)
+    _check(level, "t", KINDS, RESAMPLES)
+    n, over, under = x.size, _mean(x), _mean(y)
+    estimate = over / under if under != 0 else float("nan")
+    if n == 1 or under == 0:
+        return Interval(estimate, None, None, n)
+    t2 = float(stats.t.ppf((1 + level) / 2, n - 1)) ** 2 / n
+    (xx, xy), (_, yy) = np.cov(x, y)
+    # The mean of a - r b is t standard errors from 0 at the roots of this parabola in r.
+    square, half, rest = under**2 - t2 * yy, over * under - t2 * xy, over**2 - t2 * xx
+    if square <= 0:
+        return Interval(estimate, None, None, n)
+    reach = np.sqrt(max(half**2 - square * rest, 0.0))
+    return Interval(estimate, float((half - reach) / square), float((half + reach) / square), n)
+
+
 def interquartile_mean(
     values: Values, level: float = 0.95, kind: Literal["t", "bootstrap"] = "t", seed: int = 0,
     resamples: int = RESAMPLES,

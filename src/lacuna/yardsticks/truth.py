@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from lacuna.mdp import TabularMDP
 from lacuna.methods import Knows, Settings, find_method
 from lacuna.missingness.mechanism import Mechanism
-from lacuna.solve import Solution, solve
+from lacuna.solve import Solution, expected_steps, solve
+
+_TIE = 1e-9
+"""Values that differ by less than this, relative to the largest, are equal."""
 
 
 class Truth(NamedTuple):
@@ -36,6 +39,10 @@ def truth_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Truth
         check_horizon(mdp, settings)
         solution = _solved(mdp, settings.gamma)
         q, policy = solution.q.copy(), solution.policy.copy()
+        if settings.gamma == 1.0:
+            steps = expected_steps(mdp, policy)
+            # Of actions that are equally good it takes the one that ends sooner, or it might go on for ever.
+            q -= _TIE * (1 + np.nanmax(np.abs(q))) * steps / np.nanmax(steps)
     if knows == Knows.BELIEF and np.isnan(q).any():
         s, a = (int(place) for place in np.argwhere(np.isnan(q))[0])
         raise ValueError(

@@ -1,0 +1,99 @@
+"""Where our default stands: the right runs are compared, the best is the best, and shares are of the right gap."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import paper_runs
+from lacuna.methods import YARDSTICKS
+from lacuna.paper.plan import beyond_studies
+from lacuna.study.evidence import Evidence, Shown
+from lacuna.study.runner import execute
+from lacuna.study.selection import with_open_episode
+from lacuna.study.spec import Study
+from lacuna.study.standing import KNOWING, OURS, PAPERS, Standing, against_tuned, against_untuned
+from lacuna.study.store import SCHEMA
+
+REWARD = "mean_total_reward_with_open"
+V2 = Shown("last-observed")
+MI = Shown("mi-synthetic", 10, 0.1)
+
+
+def test_the_paper_has_sixteen_methods_and_ours_is_none_of_them() -> None:
+    assert len(set(PAPERS)) == 16
+    assert OURS not in PAPERS
+    assert set(KNOWING) == set(YARDSTICKS)
+
+
+def test_a_standing_is_what_its_numbers_say() -> None:
+    values = {
+        V2: np.array([60.0, 62.0, 64.0]),
+        MI: np.array([70.0, 74.0, 72.0]),
+        OURS: np.array([75.0, 79.0, 80.0]),
+        KNOWING["qmdp"]: np.array([82.0, 84.0, 83.0]),
+        KNOWING["optimum"]: np.array([90.0, 91.0, 92.0]),
+    }
+    found = Standing.of("lake", "mcar:0.8", values)
+    assert found is not None
+    assert found.best == MI
+    assert (found.theirs.estimate, found.ours.estimate, found.ahead.estimate) == (72.0, 78.0, 6.0)
+    # Ours minus theirs is 5, 5, 8: the standard error is 1, and t at two degrees of freedom 4.303.
+    assert found.ahead.low == pytest.approx(6 - 4.303, abs=1e-3)
+    assert found.share is not None
+    assert found.share.estimate == pytest.approx(6 / 11)
+    assert {name: mean.estimate for name, mean in found.yardsticks.items()} == {"qmdp": 83.0, "optimum": 91.0}
+    data = found.as_dict()
+    assert data["best"] == {"method": "mi-synthetic", "K": 10, "p_shuffle": 0.1}
+    assert data["ahead"]["n"] == 3
+
+
+def test_without_a_way_to_go_there_is_no_share() -> None:
+    values = {V2: np.array([60.0, 62.0, 64.0]), OURS: np.array([61.0, 60.0, 66.0])}
+    plain = Standing.of("lake", "mcar:0.8", values)
+    assert plain is not None
+    assert plain.share is None
+    level = Standing.of("lake", "mcar:0.8", values | {KNOWING["qmdp"]: np.array([63.0, 61.0, 62.0])})
+    assert level is not None
+    assert level.share is None
+    assert Standing.of("lake", "mcar:0.8", {V2: values[V2]}) is None
+    assert Standing.of("lake", "mcar:0.8", {OURS: values[OURS]}) is None
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_tuned_methods_are_compared_on_the_trials_of_their_selection(fresh: bool) -> None:
+    table = paper_runs.table()
+    trials = paper_runs.FRESH if fresh else paper_runs.TUNING
+    seen = Evidence(
+        table, "episodic", "held-out" if fresh else "as-published", paper_runs.TUNING, paper_runs.FRESH
+    )  # fmt: skip
+    found = against_tuned(seen)
+    # Only these had more than one setting to choose from.
+    assert [standing.missingness for standing in found] == ["mcar:0.2", "mcar:0.4", "mcar:0.8"]
+    runs = with_open_episode(table.filter(pl.col("trial").is_in(trials), continuing=False))
+    for standing in found:
+        here = runs.filter(missingness=standing.missingness)
+        for name, mean in {"mi-available": standing.ours, **standing.yardsticks}.items():
+            assert mean.estimate == pytest.approx(np.mean(here.filter(method=name)[REWARD].to_list())), name
+            assert mean.n == len(trials)
+        assert set(standing.yardsticks) == set(YARDSTICKS)
+        single = here.filter(pl.col("K").is_null(), ~pl.col("method").is_in(list(YARDSTICKS)))
+        bests = [np.mean(group[REWARD].to_list()) for _, group in single.group_by("method")]
+        assert standing.theirs.estimate >= max(bests)
+
+
+def test_untuned_methods_are_compared_at_their_defaults() -> None:
+    data = beyond_studies(range(3))[-1].spec.model_dump(exclude_defaults=True)
+    data |= {"steps": 200, "missingness": ["mcar:0.2", "bursts:0.1,0.3"], "worlds": [{"name": "cliff-walking"}]}
+    rows = [execute(run) for run in Study.from_data(data).runs()]
+    others = {"grid": {"alpha": 1.0, "gamma": 1.0, "epsilon": 0.0}, "methods": [{"name": "mi-available"}]}
+    rows += [execute(run) for run in Study.from_data(data | others).runs()]
+    table = pl.DataFrame(rows, schema=SCHEMA)
+    problems = [("cliff-walking", "bursts:0.1,0.3"), ("cliff-walking", "mcar:0.2"), ("taxi", "mcar:0.2")]
+    found = against_untuned(table, range(3), problems)
+    assert [(standing.world, standing.missingness) for standing in found] == problems[:2]
+    counted = with_open_episode(table).filter(missingness="mcar:0.2", alpha=0.1)
+    assert set(found[1].yardsticks) == set(YARDSTICKS)
+    assert found[1].ours.estimate == pytest.approx(np.mean(counted.filter(method="mi-available")[REWARD].to_list()))
+    assert against_untuned(table, range(4), problems) == []
