@@ -166,14 +166,14 @@ class _Runs:
     def make(self, what: str, studies: Sequence[Study]) -> None:
         """Run what is missing of some studies, one after the other, with one count for all of them."""
         ids = [{run.id for run in study.runs()} for study in studies]
-        done = self.store.done()
-        overall = Progress(sum(map(len, ids)), sum(len(names & done) for names in ids))
+        wanted = set[str]().union(*ids)  # studies may share runs
+        overall = Progress(len(wanted), len(wanted & self.store.done()))
         self.watch(what, overall)
         for study, names in zip(studies, ids, strict=True):
             here = len(names & self.store.done())
             self._make_one(what, study, overall, here)
         self.studies += studies
-        self.ids.update(*ids)
+        self.ids |= wanted
         if overall.done < overall.total:
             raise RunsFailedError(
                 f"{overall.total - overall.done:,} of {overall.total:,} runs failed; the same command tries them again"
