@@ -86,16 +86,18 @@ class NaiveLearner:
     def __init__(
         self, sizes: Sequence[int], n_actions: int, *, method: str, K: int = 1, alpha: float, gamma: float,
         epsilon: float = 0.0, vote: str = "sampled", update: str = "sequential", p_shuffle: float = 0.0,
-        kappa: float = 0.0, smoothing: float = 0.0,
+        kappa: float = 0.0, smoothing: float = 0.0, parents: float = 0.0,
         optimism: float = 0.0, imputation: Iterable[float], exploration: Iterable[float],
     ) -> None:  # fmt: skip
         self.sizes, self.actions = tuple(sizes), range(n_actions)
         self.method, self.K, self.alpha, self.gamma, self.epsilon = method, K, alpha, gamma, epsilon
         self.vote, self.update, self.p_shuffle = vote, update, p_shuffle
-        self.kappa, self.smoothing, self.optimism = kappa, smoothing, optimism
+        self.kappa, self.smoothing, self.backoff, self.optimism = kappa, smoothing, parents, optimism
+        # Values of component j after value u and an action, given that component p had value w; p is j for j alone.
+        self.parts: dict[tuple[int, int, int, int, int], dict[int, int]] = defaultdict(dict)
+        self.likelier: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)
         self.tried: dict[tuple[Path, int], int] = defaultdict(int)
         self.rewards: list[float] = []
-        self.parts: dict[tuple[int, int, int], dict[int, int]] = defaultdict(dict)
         self.imputation, self.exploration = iter(imputation), iter(exploration)
         self.Q: dict[tuple[Path, int], float] = defaultdict(float)
         self.counts: dict[tuple[Path, int], dict[State, int]] = defaultdict(dict)
@@ -213,33 +215,65 @@ class NaiveLearner:
                     break
         return drawn
 
+    def parent(self, j: int) -> int | None:
+        """The component that made what j did the likeliest, if that is e^10 times likelier than without one."""
+        others = [p for p in range(len(self.sizes)) if p != j]
+        best = max(others, key=lambda p: self.likelier[j, p], default=j)
+        return best if self.backoff > 0 and self.likelier[j, best] > math.exp(10.0) and best != j else None
+
+    def alone(self, j: int, u: int, action: int, v: int) -> float:
+        row = self.parts[j, j, u, u, action]
+        weight = sum(row.values()) + self.smoothing * self.sizes[j]
+        return (row.get(v, 0) + self.smoothing) / weight if weight > 0 else 1 / self.sizes[j]
+
     def parts_mass(self, path: Any, action: int, observation: State) -> float:
         F = self.kappa
         for j, (u, v) in enumerate(zip(path, observation, strict=True)):
             if v is not None:
-                row = self.parts[j, u, action]
-                weight = sum(row.values()) + self.smoothing * self.sizes[j]
-                F *= (row.get(v, 0) + self.smoothing) / weight if weight > 0 else 1 / self.sizes[j]
+                P, p = self.alone(j, u, action, v), self.parent(j)
+                if p is not None:
+                    row = self.parts[j, p, u, path[p], action]
+                    P = (row.get(v, 0) + self.backoff * P) / (sum(row.values()) + self.backoff)
+                F *= P
         return F
 
     def draw_parts(self, path: Any, action: int, observation: State, place: float) -> State:
-        """Each hidden component by its own counts, more frequent values first, then what smoothing adds."""
+        """Each hidden component by its counts with its parent, then its own, then what smoothing adds."""
         state: list[Any] = list(observation)
         for j, (u, v) in enumerate(zip(path, observation, strict=True)):
             if v is not None:
                 continue
-            row = self.parts[j, u, action]
-            x = place * (sum(row.values()) + self.smoothing * self.sizes[j])
-            for value, n in row.items():
-                if x < n:
-                    state[j], place = value, x / n
+            p = self.parent(j)
+            stages = [(self.parts[j, j, u, u, action], self.smoothing * self.sizes[j])]
+            if p is not None:
+                stages.insert(0, (self.parts[j, p, u, path[p], action], self.backoff))
+            for row, more in stages:
+                x = place * (sum(row.values()) + more)
+                for value, n in row.items():
+                    if x < n:
+                        state[j], place = value, x / n
+                        break
+                    x -= n
+                else:
+                    place = x / more if more > 0 else place
+                if state[j] is not None:
                     break
-                x -= n
-            else:
-                spot = x / self.smoothing if self.smoothing > 0 else place * self.sizes[j]
-                state[j] = min(int(spot), self.sizes[j] - 1)
-                place = spot - state[j]
+            if state[j] is None:
+                state[j] = min(int(place * self.sizes[j]), self.sizes[j] - 1)
+                place = place * self.sizes[j] - state[j]
         return tuple(state)
+
+    def count_parts(self, action: int, observation: State) -> None:
+        for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
+            if u is None or v is None:
+                continue
+            P = self.alone(j, u, action, v)
+            self.parts[j, j, u, u, action] = one_more(self.parts[j, j, u, u, action], v)
+            for p, w in enumerate(self.previous):
+                if self.backoff > 0 and p != j and w is not None:
+                    row = self.parts[j, p, u, w, action]
+                    self.likelier[j, p] *= (row.get(v, 0) + self.backoff * P) / ((sum(row.values()) + self.backoff) * P)
+                    self.parts[j, p, u, w, action] = one_more(row, v)
 
     def count(self, s: State, action: int, s_next: State) -> None:
         """Count a transition."""
@@ -276,8 +310,6 @@ class NaiveLearner:
         elif self.method in ("mi-conservative", "mi-available") and complete:
             self.count(self.previous, action, observation)
         if self.method == "mi-available":
-            for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
-                if u is not None and v is not None:
-                    self.parts[j, u, action] = one_more(self.parts[j, u, action], v)
+            self.count_parts(action, observation)
         self.paths = following
         self.previous = observation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from lacuna.mdp import TabularMDP
 from lacuna.methods import METHODS, UPDATES, VOTES, Settings
 from lacuna.missingness import Mechanism, by_component, by_true_state, parse
 from lacuna.rollout import Run
+from lacuna.space import Space
 from lacuna.worlds.lake import Lake
 
 READINGS = ("episodic", "continuing")
@@ -19,6 +21,20 @@ READINGS = ("episodic", "continuing")
 
 def lake(reading: str) -> TabularMDP:
     return Lake(stay=True, continuing=reading == "continuing", max_steps=60 if reading == "episodic" else 0).mdp()
+
+
+def follower() -> TabularMDP:
+    """A world in which one component repeats what another was: the other is its parent. The third is noise."""
+    space = Space((2, 2, 3), ("signal", "echo", "noise"))
+
+    def outcomes(s: int, a: int) -> list[tuple[float, int, float, bool]]:
+        signal, _, _ = space.decode(s)
+        ahead = product((0, 1), range(3))
+        return [(1 / 6, space.encode((new, signal, noise)), float(a == signal), False) for new, noise in ahead]
+
+    return TabularMDP.build(
+        outcomes, space=space, shows=range(12), n_actions=2, starts=[{0: 1.0}], terminates=False, name="follower"
+    )
 
 
 def mechanisms(mdp: TabularMDP) -> dict[str, Mechanism]:
@@ -43,7 +59,8 @@ def settings() -> Iterator[Settings]:
         yield Settings(method.name, 1, 0.5, 1.0)
     for method in METHODS.values():
         vote = VOTES[len(method.name) % len(VOTES)] if method.multiple else "sampled"
-        yield Settings(method.name, 4 if method.multiple else None, 0.3, 0.9, 0.1, vote, optimism=0.2)
+        K, parents = 4 if method.multiple else None, 0.5 if "parents" in method.takes else 0.0
+        yield Settings(method.name, K, 0.3, 0.9, 0.1, vote, parents=parents, optimism=0.2)
 
 
 def digest(run: Run, trace: Trace) -> str:
@@ -53,6 +70,7 @@ def digest(run: Run, trace: Trace) -> str:
     parts = [*trace, run.agent.memory.Q, *run.agent.model.to_arrays().values(),
              *run.agent.parts.to_arrays().values(), *run.tally]  # fmt: skip
     parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "top")]
+    parts += [run.agent.kin.weight, run.agent.kin.parent]
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()
@@ -67,4 +85,10 @@ def all_digests(driver: str, steps: int) -> dict[str, str]:
             for case in settings():
                 run = Run(mdp, mechanism, case, seed=13, driver=driver, first_observed=name != "whole:0.3")
                 found[f"{reading} {name} {case}"] = digest(run, run.record(steps))
+    mdp = follower()
+    for vote in VOTES:
+        case = Settings("mi-available", 3, 0.3, 0.9, 0.2, vote, parents=0.5)
+        run = Run(mdp, parse("mcar:0.3", mdp), case, seed=13, driver=driver)
+        found[f"follower {vote}"] = digest(run, run.record(300))
+        assert run.agent.parents["echo"] == "signal"
     return found

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lacuna.agent import Agent
+from lacuna.imputation.available import blank_kin, choose_parents
 from lacuna.methods import UPDATES, VOTES, Settings
 from lacuna.missingness import mcar
 from lacuna.rollout import Run
 from lacuna.space import Space
-from problems import READINGS, lake, mechanisms
+from problems import READINGS, follower, lake, mechanisms
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -22,8 +24,9 @@ from problems import READINGS, lake, mechanisms
 def test_without_weight_on_components_it_is_the_conservative_method_to_the_bit(vote: str, reading: str) -> None:
     mdp = lake(reading)
     for update, (name, mechanism) in zip(UPDATES * 4, mechanisms(mdp).items(), strict=False):
-        ours = Settings("mi-available", 4, 0.3, 0.9, 0.1, vote, update, 0.2, kappa=0)  # type: ignore[arg-type]
-        theirs = replace(ours, method="mi-conservative", kappa=None, smoothing=None)
+        parents = 0.5 if vote == "average" else 0.0
+        ours = Settings("mi-available", 4, 0.3, 0.9, 0.1, vote, update, 0.2, kappa=0, parents=parents)  # type: ignore[arg-type]
+        theirs = replace(ours, method="mi-conservative", kappa=None, smoothing=None, parents=0.0)
         runs = [Run(mdp, mechanism, case, seed=3) for case in (ours, theirs)]
         traces = [run.record(400) for run in runs]
         for a, b in zip(*traces, strict=True):
@@ -63,7 +66,7 @@ def test_only_values_that_were_seen_are_counted(reading: str) -> None:
 def test_a_hidden_value_never_reaches_the_counts() -> None:
     """Two worlds that differ in hidden values only look the same: agents that see them count the same."""
     rng = np.random.default_rng(5)
-    agents = [Agent(Space((3, 4, 2)), 2, Settings("mi-available", 3), seed=1) for _ in range(2)]
+    agents = [Agent(Space((3, 4, 2)), 2, Settings("mi-available", 3, parents=0.3), seed=1) for _ in range(2)]
     observations = [[int(v) if rng.random() > 0.5 else None for v in rng.integers(0, (3, 4, 2))] for _ in range(300)]
     for agent, secret in zip(agents, (0, 1), strict=True):
         agent.begin(observations[0])
@@ -74,6 +77,8 @@ def test_a_hidden_value_never_reaches_the_counts() -> None:
             agent.learn(1.0, {"values": values, "mask": [int(value is None) for value in seen]}, terminated=False)
     assert dict(agents[0].component_counts) == dict(agents[1].component_counts)
     assert np.array_equal(agents[0].Q, agents[1].Q)
+    assert np.array_equal(agents[0].kin.weight, agents[1].kin.weight)
+    assert not np.array_equal(agents[0].kin.weight, blank_kin((3, 4, 2), parents=True)[0].weight)
     pairs = Counter(
         (j, u, v) for old, new in pairwise(observations)
         for j, (u, v) in enumerate(zip(old, new, strict=True)) if u is not None and v is not None
@@ -147,6 +152,90 @@ def test_nothing_known_and_nothing_added_is_uniform() -> None:
     assert len(drawn) == 6
     for n in drawn.values():
         assert n / K == pytest.approx(1 / 6, abs=4.5 * np.sqrt(5 / 36 / K))
+
+
+# --- parents ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_parent_is_found_where_there_is_one() -> None:
+    mdp = follower()
+    run = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", parents=0.3, gamma=0.9), seed=1)
+    assert set(run.agent.parents.values()) == {None}
+    run.advance(6000)
+    assert dict(run.agent.parents) == {"signal": None, "echo": "signal", "noise": None}
+    plain = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", gamma=0.9), seed=1)
+    plain.advance(6000)
+    assert set(plain.agent.parents.values()) == {None}
+    # Where the signal was seen, 4 times in 10, the echo is known rather than tossed for: one of three components.
+    right = [one.figures()["guessed_right"] for one in (run, plain)]
+    assert right[0] - right[1] == pytest.approx(0.4 * 0.5 / 3, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_one_none_is_found(seed: int) -> None:
+    space = Space((3, 2, 4))
+    agent = Agent(space, 2, Settings("mi-available", 2, parents=0.3), seed=seed)
+    rng = np.random.default_rng(seed)
+    agent.begin([0, 0, 0])
+    for _ in range(3000):
+        agent.act()
+        agent.learn(
+            0.0, [int(v) if rng.random() < 0.7 else None for v in rng.integers(0, space.sizes)], terminated=False
+        )
+        assert set(agent.parents.values()) == {None}
+
+
+def test_a_parent_that_cannot_be_reached_changes_nothing() -> None:
+    mdp = follower()
+    runs = [Run(mdp, mcar(mdp.space, 0.4), Settings("mi-available", parents=m, gamma=0.9), seed=2) for m in (0.3, 0.0)]
+    np.fill_diagonal(runs[0].agent.kin.weight, np.inf)
+    traces = [run.record(800) for run in runs]
+    for a, b in zip(*traces, strict=True):
+        assert np.array_equal(a, b)
+    assert np.array_equal(runs[0].agent.Q, runs[1].agent.Q)
+    assert dict(runs[0].agent.component_counts) == dict(runs[1].agent.component_counts)
+
+
+def test_draws_with_a_parent_follow_the_formula() -> None:
+    sizes, K, smoothing, m = (3, 2), 10_000, 0.7, 2.0
+    agent = Agent(Space(sizes), 1, Settings("mi-available", K, smoothing=smoothing, parents=m), seed=2)
+    # Component 0 at 1 goes to 0, 0, 2 with the other at 1, and to 1 with the other at 0.
+    for start, arrival in (([1, 1], 0), ([1, 1], 0), ([1, 1], 2), ([1, 0], 1)):
+        agent.begin(start)
+        agent.act()
+        agent.learn(0.0, [arrival, None], terminated=True)
+    agent.kin.weight[0] = (1.0, 2.0)
+    choose_parents(agent.kin)
+    assert list(agent.parents.values()) == ["x1", None]
+    agent.begin([1, 1])
+    agent.act()
+    agent.learn(0.0, [None, None], terminated=False)
+    alone = [(n + smoothing) / (4 + 3 * smoothing) for n in (2, 1, 1)]
+    drawn = Counter(state[0] for state in agent.pathways)
+    for value, (n, p) in enumerate(zip((2, 0, 1), alone, strict=True)):
+        share = (n + m * p) / (3 + m)
+        assert drawn[value] / K == pytest.approx(share, abs=4.5 * np.sqrt(share * (1 - share) / K))
+
+
+def test_weights_stay_within_bounds_however_much_was_seen() -> None:
+    mdp = follower()
+    run = Run(mdp, mcar(mdp.space, 0.1), Settings("mi-available", parents=0.3, gamma=0.9), seed=3)
+    run.advance(20_000)
+    weight = run.agent.kin.weight
+    assert np.isfinite(weight).all()
+    assert (weight > 0).all()
+    assert run.agent.parents["echo"] == "signal"
+
+
+def test_parents_survive_a_file(tmp_path: Path) -> None:
+    mdp = follower()
+    run = Run(mdp, mcar(mdp.space, 0.3), Settings("mi-available", parents=0.3, gamma=0.9), seed=1)
+    run.advance(2000)
+    run.agent.save(tmp_path / "agent.lacuna")
+    again = Agent.load(tmp_path / "agent.lacuna")
+    assert again.parents == run.agent.parents
+    assert all(np.array_equal(a, b) for a, b in zip(again.kin, run.agent.kin, strict=True))
+    assert list(again.parts) == list(run.agent.parts)
 
 
 # --- optimism --------------------------------------------------------------------------------------------------------

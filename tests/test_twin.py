@@ -22,7 +22,7 @@ from lacuna.space import Space
 from lacuna.streams import Stream
 from lacuna.voting import action_probabilities
 from naive import NaiveLearner, Path, State
-from problems import READINGS, lake, mechanisms, settings
+from problems import READINGS, follower, lake, mechanisms, settings
 
 SEED, STEPS = 5, 120
 
@@ -48,7 +48,7 @@ def twin_of(run: Run) -> tuple[NaiveLearner, Numbers, Numbers]:
     twin = NaiveLearner(
         run.mdp.space.sizes, run.mdp.n_actions, method=case.method, K=case.pathways, alpha=case.alpha,
         gamma=case.gamma, epsilon=case.epsilon, vote=case.vote, update=case.update, p_shuffle=case.p_shuffle,
-        kappa=case.rules.kappa, smoothing=case.rules.smoothing, optimism=case.optimism,
+        kappa=case.rules.kappa, smoothing=case.rules.smoothing, parents=case.parents, optimism=case.optimism,
         imputation=imputation, exploration=exploration,
     )  # fmt: skip
     return twin, imputation, exploration
@@ -121,8 +121,15 @@ def compare(twin: NaiveLearner, run: Run) -> None:
         if row
     }
     assert successors(agent) == order
-    twins = {(space.names[j], u, a, v): n for (j, u, a), row in twin.parts.items() for v, n in row.items()}
+    twins = {
+        (space.names[j], u, a, v): n for (j, p, u, _, a), row in twin.parts.items() if p == j for v, n in row.items()
+    }
     assert dict(agent.component_counts) == twins
+    parents = [twin.parent(j) for j in range(space.d)]
+    assert list(agent.parents.values()) == [None if p is None else space.names[p] for p in parents]
+    for (j, p), weight in twin.likelier.items():
+        if agent.settings.parents > 0 and p != j:
+            assert agent.kin.weight[j, p] == weight
     np.testing.assert_allclose(agent.Q, q_table(twin, space, agent.n_actions), rtol=0, atol=1e-9)
 
 
@@ -138,6 +145,18 @@ def test_a_run_is_what_the_twin_makes_of_its_record(case: Settings, reading: str
         compare(twin, run)
         assert imputation.used == run.agent.imputation.position, name
         assert run.agent.exploration.position == (1 + (case.epsilon > 0)) * STEPS
+
+
+@pytest.mark.parametrize("K", [1, 5])
+def test_parents_are_found_and_used_as_the_twin_does(K: int) -> None:
+    mdp = follower()
+    run = Run(mdp, mcar(mdp.space, 0.4), Settings("mi-available", K, gamma=0.9, epsilon=0.3, parents=0.5), seed=SEED)
+    trace = run.record(600)
+    assert dict(run.agent.parents) == {"signal": None, "echo": "signal", "noise": None}
+    twin, imputation, _ = twin_of(run)
+    follow(twin, run, trace)
+    compare(twin, run)
+    assert imputation.used == run.agent.imputation.position
 
 
 @pytest.mark.parametrize("reading", READINGS)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lacuna import learner, savefile
 from lacuna.counts import Counts
+from lacuna.imputation.available import NO_PARENT, Parts, blank_kin, choose_parents
 from lacuna.learner import blank_memory, draws_per_step
 from lacuna.methods import DEFAULT, METHODS, Impute, Settings, Teach
 from lacuna.space import MISSING, Space, pack
@@ -75,7 +76,9 @@ class Agent:
         try:
             self.model = Counts(space, self.n_actions, self.settings.unit)
             # The values of all components in one line, as if they were the states of a space of their own.
-            self.parts = Counts(Space((sum(space.sizes),)), self.n_actions)
+            # After them their pairs, if there are to be parents.
+            self.kin, rows = blank_kin(space.sizes, parents=self.settings.parents > 0)
+            self.parts = Counts(Space((rows,)), self.n_actions)
             self.memory = blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(
@@ -122,7 +125,7 @@ class Agent:
         self.make_room()
         learner.learn(
             self._action, float(reward), seen, bool(terminated), self.rules, self.space.layout, self.memory,
-            self.model.table, self.parts.table, self.imputation.need(draws_per_step(self.rules)),
+            self.model.table, self.part_tables, self.imputation.need(draws_per_step(self.rules)),
         )  # fmt: skip
         self.steps += 1
         self._phase = "new" if terminated else "ready"
@@ -130,7 +133,12 @@ class Agent:
     def make_room(self) -> None:
         """Make sure that what one step may teach fits into the counts."""
         self.model.need(self.rules.K)
-        self.parts.need(self.space.d)
+        self.parts.need(self.space.d * max(self.kin.parent.shape[0], 1))
+
+    @property
+    def part_tables(self) -> Parts:
+        """The component counts as kernels see them."""
+        return Parts(self.parts.table, *self.kin)
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
@@ -168,9 +176,19 @@ class Agent:
         """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only."""
         found = {}
         for (place, action, value), count in self.parts:
-            j = int(np.searchsorted(self.space.layout.offsets, place, side="right")) - 1
-            found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] = count
+            if place < sum(self.space.sizes):
+                j = int(np.searchsorted(self.space.layout.offsets, place, side="right")) - 1
+                found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] = count
         return MappingProxyType(found)
+
+    @property
+    def parents(self) -> Mapping[str, str | None]:
+        """The component that, besides itself, foretells each component best so far; None if none clearly does."""
+        found = [int(p) for p in self.kin.parent] or [NO_PARENT] * self.space.d
+        names = self.space.names
+        return MappingProxyType(
+            {name: None if p == NO_PARENT else names[p] for name, p in zip(names, found, strict=True)}
+        )
 
     @property
     def pathways(self) -> tuple[tuple[int | None, ...], ...]:
@@ -257,6 +275,7 @@ class Agent:
         tried = self.memory.tried.reshape(-1)
         arrays["tried_entries"] = np.flatnonzero(tried)
         arrays["tried"] = tried[arrays["tried_entries"]]
+        arrays["part_weight"] = self.kin.weight
         parts = {f"part_{name}": array for name, array in self.parts.to_arrays().items()}
         return header, arrays | self.model.to_arrays() | parts
 
@@ -281,12 +300,7 @@ class Agent:
         if agent.method.teach != Teach.NOTHING:
             agent.model.from_arrays(_count_rows(arrays, ""))
         if agent.method.teach == Teach.AVAILABLE_PAIRS:
-            rows = _count_rows(arrays, "part_")
-            agent.parts.from_arrays(rows)
-            places = np.repeat(rows["keys"] // agent.n_actions, rows["lengths"])
-            component = np.searchsorted(space.layout.offsets, places, side="right") - 1
-            if (rows["codes"] >= space.layout.sizes[component]).any():
-                raise ValueError("the component counts name a value outside its component")
+            agent._fill_parts(arrays)
         return agent
 
     def _fill_memory(self, arrays: savefile.Arrays) -> None:
@@ -317,6 +331,22 @@ class Agent:
         if not 0 <= top[0] <= MAX_REWARD:
             raise ValueError(f"the highest reward is said to be {top[0]}")
         memory.top[:] = top
+
+    def _fill_parts(self, arrays: savefile.Arrays) -> None:
+        rows, layout = _count_rows(arrays, "part_"), self.space.layout
+        self.parts.from_arrays(rows)
+        places = np.repeat(rows["keys"] // self.n_actions, rows["lengths"])
+        # Rows of single components first, then those of pairs, in the order of the first of each.
+        pairs = np.searchsorted(self.kin.base[:, :1].ravel(), places, side="right") - 1
+        singles = np.searchsorted(layout.offsets, places, side="right") - 1
+        component = np.where(places < sum(self.space.sizes), singles, pairs)
+        if (rows["codes"] >= layout.sizes[component]).any():
+            raise ValueError("the component counts name a value outside its component")
+        weight = savefile.take(arrays, "part_weight", "float64", self.kin.weight.shape)
+        if not ((weight > 0) & np.isfinite(weight)).all():
+            raise ValueError("a weight of a parent is not a finite number above 0")
+        self.kin.weight[:] = weight
+        choose_parents(self.kin)
 
 
 def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:

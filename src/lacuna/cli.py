@@ -77,7 +77,9 @@ def run(
     ),
     method: Annotated[
         str | None,
-        typer.Option(help="A method; `lacuna methods` lists them.", show_default="mi-available, optimism 0.2"),
+        typer.Option(
+            help="A method; `lacuna methods` lists them.", show_default="mi-available, parents 0.3, optimism 0.2"
+        ),
     ] = None,
     K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.", show_default="10")] = None,
     alpha: Annotated[float, typer.Option(help="Step size, above 0 and up to 1.")] = 0.1,
@@ -88,6 +90,10 @@ def run(
     p_shuffle: Annotated[float, typer.Option(help="Probability of mixing the pathways in a step.")] = 0.0,
     kappa: Annotated[float | None, typer.Option(help="Weight of the component counts, mi-available only.")] = None,
     smoothing: Annotated[float | None, typer.Option(help="Added to component counts, mi-available only.")] = None,
+    parents: Annotated[
+        float | None,
+        typer.Option(help="Components as parents of others, mi-available only.", show_default="0 for a method named"),
+    ] = None,
     optimism: Annotated[
         float | None,
         typer.Option(help="For actions not yet tried, in highest rewards.", show_default="0 for a method named"),
@@ -111,10 +117,12 @@ def run(
     from lacuna.methods import DEFAULT, Settings
     from lacuna.trials import Problem, run_trials
 
+    if parents is None:
+        parents = DEFAULT.parents if method is None else 0.0
     if optimism is None:
         optimism = DEFAULT.optimism if method is None else 0.0
     method = method or DEFAULT.method
-    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, optimism)  # type: ignore[arg-type]
+    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, parents, optimism)  # type: ignore[arg-type]
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None
     parameters = {name: value for name, value in parameters.items() if value is not None}

@@ -21,16 +21,17 @@ class CountTable(NamedTuple):
     """The counts as kernels see them.
 
     ``head[s*A + a]`` is the number of the row of ``(s, a)``, 0 if it was never seen. The successors of row `i`, most
-    frequent first, are the entries ``start[i] : start[i] + length[i]`` of `code` and `n`; ``room[i]`` entries are
-    reserved. ``used`` holds the rows in use, the entries in use and the longest row. Counts are whole *units* (one unit
-    is 1/K for the paper's synthetic model), so that sums are exact in any order. Places are unsigned: the compiler then
-    knows that none counts from the end, and can look at several entries at once.
+    frequent first, are the entries ``start[i] : start[i] + length[i]`` of `code` and `n`; ``total[i]`` is their sum;
+    ``room[i]`` entries are reserved. ``used`` holds the rows in use, the entries in use and the longest row. Counts are
+    whole *units* (one unit is 1/K for the paper's synthetic model), so that sums are exact in any order. Places are
+    unsigned: the compiler then knows that none counts from the end, and can look at several entries at once.
     """
 
     head: NDArray[np.uint32]
     start: NDArray[np.uint64]
     length: NDArray[np.uint64]
     room: NDArray[np.uint64]
+    total: NDArray[np.int64]
     code: NDArray[np.int64]
     n: NDArray[np.int64]
     used: NDArray[np.uint64]
@@ -49,10 +50,11 @@ def has_room(K: int, counts: CountTable) -> bool:
 
 
 @kernel
-def add(key: int, code: int, units: int, entry: np.uint64, counts: CountTable) -> None:
+def add(key: int, code: int, units: int, entry: np.uint64, counts: CountTable) -> tuple[int, int]:
     """Count `units` transitions from row `key` (``s*A + a``) to the state with this code.
 
-    `entry` is where the code was last seen: usually it is still there.
+    `entry` is where the code was last seen: usually it is still there. Gives the units that this state, and the whole
+    row, had before.
     """
     i = counts.head[key]
     if i == 0:
@@ -71,12 +73,15 @@ def add(key: int, code: int, units: int, entry: np.uint64, counts: CountTable) -
         counts.n[entry] = 0
         counts.length[i] += _ONE
         counts.used[2] = max(counts.used[2], counts.length[i])
+    before, total = counts.n[entry], counts.total[i]
     # Let it pass those with fewer units: draws then find the frequent ones early.
-    total = counts.n[entry] + units
-    while entry > first and counts.n[entry - _ONE] < total:
+    now = before + units
+    while entry > first and counts.n[entry - _ONE] < now:
         counts.code[entry], counts.n[entry] = counts.code[entry - _ONE], counts.n[entry - _ONE]
         entry -= _ONE
-    counts.code[entry], counts.n[entry] = code, total
+    counts.code[entry], counts.n[entry] = code, now
+    counts.total[i] = total + units
+    return before, total
 
 
 @kernel
@@ -123,16 +128,17 @@ class Counts:
         # Zeros from the operating system take no memory until touched, so `head` costs what was visited.
         head = np.zeros(space.n_states * n_actions, dtype=np.uint32)
         start, length, room = (np.zeros(_FIRST_ROWS, dtype=np.uint64) for _ in range(3))
+        total = np.zeros(_FIRST_ROWS, dtype=np.int64)
         code, n = (np.zeros(_FIRST_ENTRIES, dtype=np.int64) for _ in range(2))
-        self.table = CountTable(head, start, length, room, code, n, np.zeros(3, dtype=np.uint64))
+        self.table = CountTable(head, start, length, room, total, code, n, np.zeros(3, dtype=np.uint64))
 
     def need(self, K: int) -> None:
         """Make sure that `K` more transitions fit."""
         while not has_room(K, self.table):
             t = self.table
             start, length, room = (_padded(array, 2 * array.shape[0]) for array in (t.start, t.length, t.room))
-            code, n = (_padded(array, 2 * array.shape[0]) for array in (t.code, t.n))
-            self.table = CountTable(t.head, start, length, room, code, n, t.used)
+            total, code, n = (_padded(array, 2 * array.shape[0]) for array in (t.total, t.code, t.n))
+            self.table = CountTable(t.head, start, length, room, total, code, n, t.used)
 
     def add(self, state: int, action: int, successor: int, units: int = 1) -> None:
         """Count one transition (`units` times the unit)."""
@@ -155,7 +161,7 @@ class Counts:
     def nbytes(self) -> int:
         """Memory of the rows and entries in use; `head` is four bytes per state and action on top."""
         rows, entries, _ = (int(x) for x in self.table.used)
-        return 8 * (3 * rows + 2 * entries)
+        return 8 * (4 * rows + 2 * entries)
 
     def to_arrays(self) -> dict[str, NDArray[np.int64]]:
         """The rows as flat arrays, for a file: keys, lengths, codes and units."""
@@ -181,12 +187,14 @@ class Counts:
         rows = max(_FIRST_ROWS, keys.shape[0] + 1)
         entries = max(_FIRST_ENTRIES, codes.shape[0])
         length = _padded(np.append(0, lengths).astype(np.uint64), rows)
+        sums = np.append(0, np.cumsum(units))[np.append(0, np.cumsum(lengths))]
         self.table.head[keys] = np.arange(1, keys.shape[0] + 1)
         self.table = CountTable(
             self.table.head,
             start=np.cumsum(length) - length,
             length=length,
             room=length.copy(),
+            total=_padded(np.append(0, np.diff(sums)), rows),
             code=_padded(codes, entries),
             n=_padded(units, entries),
             used=np.array([keys.shape[0], codes.shape[0], lengths.max(initial=0)], dtype=np.uint64),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
-from lacuna.imputation.available import count_parts
+from lacuna.imputation.available import Parts, count_parts
 from lacuna.imputation.carry import (
     Sight,
     code_of,
@@ -133,7 +133,7 @@ def probabilities(rules: Rules, memory: Memory, p: NDArray[np.float64]) -> None:
 @kernel
 def impute(
     action: int, observation: NDArray[np.int64], sight: Sight, rules: Rules, layout: Layout, memory: Memory,
-    counts: CountTable, parts: CountTable, uniforms: Uniforms,
+    counts: CountTable, parts: Parts, uniforms: Uniforms,
 ) -> None:  # fmt: skip
     """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be."""
     S_next, C_next = memory.S_next, memory.C_next
@@ -149,7 +149,7 @@ def impute(
             return
         draw_successors(
             memory.S, memory.C, action, observation, sight, memory.Q.shape[1], rules.kappa, rules.smoothing,
-            layout, counts, parts, uniforms,
+            rules.parents, layout, counts, parts, uniforms,
             S_next, C_next, memory.entries, memory.firsts, memory.ends,
         )  # fmt: skip
     else:
@@ -189,7 +189,7 @@ def improve(action: int, reward: float, terminated: bool, both_complete: bool, r
 @kernel
 def learn(
     action: int, reward: float, observation: NDArray[np.int64], terminated: bool, rules: Rules, layout: Layout,
-    memory: Memory, counts: CountTable, parts: CountTable, uniforms: Uniforms,
+    memory: Memory, counts: CountTable, parts: Parts, uniforms: Uniforms,
 ) -> None:  # fmt: skip
     """One step: impute with the model as it was, update Q, teach the model, move the pathways on."""
     S, C, S_next, C_next = memory.S, memory.C, memory.S_next, memory.C_next
@@ -211,7 +211,7 @@ def learn(
     elif rules.teach != _NO_MODEL and both_complete:
         add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
     if rules.teach == _AVAILABLE_PAIRS:
-        count_parts(memory.previous, action, observation, A, layout, parts)
+        count_parts(memory.previous, action, observation, A, rules.smoothing, rules.parents, layout, parts)
 
     for k in range(rules.K):
         S[k], C[k] = S_next[k], C_next[k]

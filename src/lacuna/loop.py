@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, has_room
+from lacuna.imputation.available import Parts
 from lacuna.learner import Memory, act, begin, learn
 from lacuna.mdp import Dynamics, move, start_state
 from lacuna.measures import Notes, Tally, note, score
@@ -41,7 +42,7 @@ class Mind(NamedTuple):
     layout: Layout
     memory: Memory
     counts: CountTable
-    parts: CountTable
+    parts: Parts
 
 
 class Supply(NamedTuple):
@@ -143,7 +144,7 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, no
             and has_numbers(supply.imputation, supply.needs[2])
             and has_numbers(supply.exploration, supply.needs[3])
             and has_room(rules.K, counts)
-            and has_room(layout.sizes.shape[0], parts)
+            and has_room(layout.sizes.shape[0] * max(parts.parent.shape[0], 1), parts.counts)
         ):
             return t
         if scene.place[FRESH]:

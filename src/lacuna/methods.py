@@ -76,7 +76,7 @@ class Method:
         """The settings that this method has and others may lack."""
         learning = set() if self.knows in (Knows.STATE, Knows.BELIEF) else {"alpha", "epsilon", "optimism"}
         several = {"K", "vote", "update", "p_shuffle"} if self.multiple else set()
-        parts = {"kappa", "smoothing"} if self.teach == Teach.AVAILABLE_PAIRS else set()
+        parts = {"kappa", "smoothing", "parents"} if self.teach == Teach.AVAILABLE_PAIRS else set()
         return frozenset(learning | several | parts)
 
 
@@ -181,6 +181,7 @@ class Rules(NamedTuple):
     p_shuffle: float
     kappa: float
     smoothing: float
+    parents: float
     optimism: float
 
 
@@ -208,6 +209,9 @@ class Settings:
     kappa, smoothing
         For mi-available only: the weight of the component counts, in complete transitions, 1 if not given (0 makes it
         mi-conservative); and what is added to each of those counts, 0.01 if not given.
+    parents
+        For mi-available only: above 0, a component may have another one as its parent, if what was seen tells that it
+        is foretold better so; the number is the weight, in transitions, of what is known without the parent.
     optimism
         Added, when choosing, to the value of an action not yet tried in a state: this times the highest reward so far
         (nothing if none was above 0, where values start). Some of K pathways may have tried it; the others count. The
@@ -233,6 +237,7 @@ class Settings:
     p_shuffle: float = 0.0
     kappa: float | None = None
     smoothing: float | None = None
+    parents: float = 0.0
     optimism: float = 0.0
 
     def __post_init__(self) -> None:
@@ -258,7 +263,8 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
                 raise ValueError(f"{what} is {value!r}; it must be a number between 0 and 1")
             object.__setattr__(self, what, float(value))
-        object.__setattr__(self, "optimism", _weight("optimism", self.optimism, 0.0))
+        for what in ("parents", "optimism"):
+            object.__setattr__(self, what, _weight(what, getattr(self, what), 0.0))
         if self.alpha == 0:
             raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
 
@@ -289,7 +295,7 @@ class Settings:
             vote=VOTES.index(self.vote), update=UPDATES.index(self.update),
             K=K, rate=rate, full_rate=full,
             gamma=self.gamma, epsilon=self.epsilon, p_shuffle=self.p_shuffle if K > 1 else 0.0,
-            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0, optimism=self.optimism,
+            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0, parents=self.parents, optimism=self.optimism,
         )  # fmt: skip
 
     def unusual(self) -> dict[str, Any]:
@@ -323,5 +329,5 @@ def _number_of_pathways(value: Any) -> int:
     return K
 
 
-DEFAULT = Settings("mi-available", optimism=0.2)
+DEFAULT = Settings("mi-available", parents=0.3, optimism=0.2)
 """What an agent uses if nothing is said: one setting for every problem, as a trial cannot tune (docs/choosing.md)."""

@@ -187,7 +187,7 @@ class Run:
             self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
             agent.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
         )  # fmt: skip
-        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table, agent.parts.table)
+        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table, agent.part_tables)
         supply = Supply(np.array(needs, dtype=np.int64), *numbers)
         done = run_steps(steps, scene, mind, supply, self.tally, self._notes, trace)
         agent.took_steps(done)

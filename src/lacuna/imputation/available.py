@@ -2,9 +2,17 @@
 
 Where complete tuples are rare, the joint counts know little of the row a pathway is in. What each component does on its
 own is then known far better: ``(s_j, a) -> s'_j`` is counted whenever both values were seen, whatever else was hidden.
+
+A component may depend on another one: which column a taxi comes to depends on the row, for there are walls. So
+``(s_j, s_p, a) -> s'_j`` is counted as well, and p becomes the *parent* of j once it has foretold j clearly better than
+j alone did, both judged on each transition before it was learned from.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +21,63 @@ from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
 from lacuna.space import Layout
 
+NO_PARENT = -1
+
 _ANYWHERE = np.uint64(0)
 _BELOW_ONE = 1.0 - 2.0**-53
+
+_CLEARLY = exp(10.0)
+"""How many times likelier a parent must have made what was seen, before it is taken for one."""
+
+# Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
+_LEAST, _MOST = 2.0**-1000, 2.0**600
+
+
+class Parts(NamedTuple):
+    """Component counts, of each component on its own and given another one.
+
+    Rows of `counts` are, for each action, the values of every component (as in ``Layout.offsets``), then, from
+    ``base[j, p]`` on, the pairs of values of j and p. ``weight[j, p]`` is the likelihood of what j did, given p,
+    relative to that without; on the diagonal what it has to exceed. ``parent[j]`` is the p of the largest weight, if it
+    does. The last three are empty if there are to be no parents.
+    """
+
+    counts: CountTable
+    base: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    parent: NDArray[np.int64]
+
+
+class Kin(NamedTuple):
+    """The arrays of `Parts` besides the counts."""
+
+    base: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    parent: NDArray[np.int64]
+
+
+def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
+    """Give kin that nothing is known of yet, and the number of rows that the counts need for each action."""
+    d, rows = len(sizes) if parents else 0, sum(sizes)
+    base, weight = np.zeros((d, d), dtype=np.int64), np.ones((d, d))
+    for j, p in np.ndindex(d, d):
+        base[j, p] = rows
+        rows += sizes[j] * sizes[p] if j != p else 0
+    np.fill_diagonal(weight, _CLEARLY)
+    return Kin(base, weight, np.full(d, NO_PARENT, dtype=np.int64)), rows
+
+
+def choose_parents(kin: Kin) -> None:
+    """Set the parents by the weights: the first among equals, none unless it exceeds what it has to."""
+    for j in range(kin.parent.shape[0]):
+        p = int(kin.weight[j].argmax())
+        kin.parent[j] = p if kin.weight[j, p] > kin.weight[j, j] else NO_PARENT
+
+
+@kernel
+def value_in(code: int, j: int, layout: Layout) -> int:
+    """Value of component `j` in the state with this code."""
+    return int((code & layout.masks[j]) >> layout.shifts[j])
 
 
 @kernel
@@ -24,64 +87,124 @@ def part_key(j: int, value: int, action: int, A: int, layout: Layout) -> int:
 
 
 @kernel
-def count_parts(
-    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], A: int, layout: Layout, parts: CountTable
-) -> None:
-    """Count every component that was seen before and after the action."""
-    for j in range(observation.shape[0]):
-        if previous[j] >= 0 and observation[j] >= 0:
-            add(part_key(j, previous[j], action, A, layout), observation[j], 1, _ANYWHERE, parts)
+def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout: Layout, parts: Parts) -> int:
+    """Row of the counts for component `j` at `value` with component `p` at `other`, under an action."""
+    return int((parts.base[j, p] + value * layout.sizes[p] + other) * A + action)
 
 
 @kernel
-def part_probability(key: int, value: int, size: int, smoothing: float, parts: CountTable) -> float:
+def count_parts(
+    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], A: int, smoothing: float,
+    backoff: float, layout: Layout, parts: Parts,
+) -> None:  # fmt: skip
+    """Count every component that was seen before and after the action, and judge who foretold it best."""
+    for j in range(observation.shape[0]):
+        if previous[j] >= 0 and observation[j] >= 0:
+            key = part_key(j, previous[j], action, A, layout)
+            n, total = add(key, observation[j], 1, _ANYWHERE, parts.counts)
+            if backoff > 0:
+                P = smoothed(n, total, layout.sizes[j], smoothing)
+                weigh_parents(j, P, previous, action, observation[j], A, backoff, layout, parts)
+
+
+@kernel
+def weigh_parents(
+    j: int, P: float, previous: NDArray[np.int64], action: int, value: int, A: int, backoff: float, layout: Layout,
+    parts: Parts,
+) -> None:  # fmt: skip
+    """Count a value of component `j` with every other one that was seen before, and weigh these as its parents.
+
+    `P` is the probability that the value had without a parent.
+    """
+    weight = parts.weight
+    best, parent = weight[j, j], NO_PARENT
+    for p in range(previous.shape[0]):
+        if p == j:
+            continue
+        if previous[p] >= 0:
+            key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts)
+            n, total = add(key, value, 1, _ANYWHERE, parts.counts)
+            if P > 0:
+                weight[j, p] = max(weight[j, p] * ((n + backoff * P) / ((total + backoff) * P)), _LEAST)
+        if weight[j, p] > best:
+            best, parent = weight[j, p], p
+    parts.parent[j] = parent
+    if best > _MOST:
+        for p in range(previous.shape[0]):
+            weight[j, p] = max(weight[j, p] / _MOST, _LEAST)
+
+
+@kernel
+def smoothed(n: int, total: int, size: int, smoothing: float) -> float:
     """P_j(v | u, a) = (n + λ) / (Σn + λ·size); uniform where nothing was counted and nothing is added."""
-    i = parts.head[key]
-    n, total = 0, 0
-    for entry in range(parts.start[i], parts.start[i] + parts.length[i]):
-        total += parts.n[entry]
-        n += parts.n[entry] if parts.code[entry] == value else 0
     weight = total + smoothing * size
     return float((n + smoothing) / weight) if weight > 0 else 1.0 / size
 
 
 @kernel
+def units_of(key: int, value: int, counts: CountTable) -> tuple[int, int]:
+    """Units of a value in a row, and of the whole row."""
+    i = counts.head[key]
+    for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
+        if counts.code[entry] == value:
+            return counts.n[entry], counts.total[i]
+    return 0, counts.total[i]
+
+
+@kernel
+def part_probability(
+    j: int, code: int, action: int, value: int, A: int, smoothing: float, backoff: float, layout: Layout, parts: Parts
+) -> float:
+    """Probability that component `j` takes a value after an action in the state with this code.
+
+    With a parent (n + m P_j) / (Σn + m), where n counts with the parent, P_j is the probability without, and m its
+    weight, the `backoff`.
+    """
+    before = value_in(code, j, layout)
+    n, total = units_of(part_key(j, before, action, A, layout), value, parts.counts)
+    P = smoothed(n, total, layout.sizes[j], smoothing)
+    if backoff > 0 and parts.parent[j] != NO_PARENT:
+        p = parts.parent[j]
+        n, total = units_of(
+            pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts), value, parts.counts
+        )
+        P = (n + backoff * P) / (total + backoff)
+    return P
+
+
+@kernel
 def parts_mass(
-    code: int, action: int, observation: NDArray[np.int64], A: int, kappa: float, smoothing: float, layout: Layout,
-    parts: CountTable,
+    code: int, action: int, observation: NDArray[np.int64], A: int, kappa: float, smoothing: float, backoff: float,
+    layout: Layout, parts: Parts,
 ) -> float:  # fmt: skip
-    """F = κ · ∏ over the observed j of P_j(o_j | s_j, a), for a pathway in the state with this code."""
+    """F = κ · ∏ over the observed j of P_j(o_j | s, a), for a pathway in the state with this code."""
     F = kappa
     for j in range(observation.shape[0]):
         if observation[j] >= 0:
-            key = part_key(j, (code & layout.masks[j]) >> layout.shifts[j], action, A, layout)
-            F *= part_probability(key, observation[j], layout.sizes[j], smoothing, parts)
+            F *= part_probability(j, code, action, observation[j], A, smoothing, backoff, layout, parts)
     return F
 
 
 @kernel
-def draw_part(key: int, size: int, smoothing: float, u: float, parts: CountTable) -> tuple[int, float]:
-    """A value in proportion to P_j, and what is left of the number `u`: uniform again, given the value."""
-    i = parts.head[key]
-    first, end = parts.start[i], parts.start[i] + parts.length[i]
-    total = 0
-    for entry in range(first, end):
-        total += parts.n[entry]
-    x = u * (total + smoothing * size)
-    for entry in range(first, end):
-        n = parts.n[entry]
+def draw_counted(key: int, more: float, u: float, counts: CountTable) -> tuple[int, float]:
+    """A value in proportion to its units, or -1 in proportion to `more`; and what is left of the number `u`.
+
+    What is left is uniform again, given the value.
+    """
+    i = counts.head[key]
+    x = u * (counts.total[i] + more)
+    for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
+        n = counts.n[entry]
         if x < n:
-            return parts.code[entry], x / n
+            return counts.code[entry], x / n
         x -= n
-    place = x / smoothing if smoothing > 0 else u * size
-    value = min(int(place), size - 1)
-    return value, min(place - value, _BELOW_ONE)
+    return -1, min(x / more, _BELOW_ONE) if more > 0 else u
 
 
 @kernel
 def draw_parts(
-    code: int, action: int, observation: NDArray[np.int64], seen: int, A: int, smoothing: float, u: float,
-    layout: Layout, parts: CountTable,
+    code: int, action: int, observation: NDArray[np.int64], seen: int, A: int, smoothing: float, backoff: float,
+    u: float, layout: Layout, parts: Parts,
 ) -> int:  # fmt: skip
     """Code of a next state whose hidden components are drawn one by one, given the code of the state left.
 
@@ -90,7 +213,16 @@ def draw_parts(
     rest = min(u, _BELOW_ONE)
     for j in range(observation.shape[0]):
         if observation[j] < 0:
-            key = part_key(j, (code & layout.masks[j]) >> layout.shifts[j], action, A, layout)
-            value, rest = draw_part(key, layout.sizes[j], smoothing, rest, parts)
+            before, value, size = value_in(code, j, layout), -1, layout.sizes[j]
+            if backoff > 0 and parts.parent[j] != NO_PARENT:
+                p = parts.parent[j]
+                key = pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts)
+                value, rest = draw_counted(key, backoff, rest, parts.counts)
+            if value < 0:
+                key = part_key(j, before, action, A, layout)
+                value, rest = draw_counted(key, smoothing * size, rest, parts.counts)
+            if value < 0:
+                value = min(int(rest * size), size - 1)
+                rest = min(rest * size - value, _BELOW_ONE)
             seen |= value << layout.shifts[j]
     return seen

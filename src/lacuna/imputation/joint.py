@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable
-from lacuna.imputation.available import draw_parts, parts_mass
+from lacuna.imputation.available import Parts, draw_parts, parts_mass
 from lacuna.imputation.carry import Sight, guess_uniformly
 from lacuna.space import Layout, unpack
 from lacuna.streams import Uniforms, draw_many
@@ -36,9 +36,9 @@ def pick_agreeing(first: np.uint64, end: np.uint64, sight: Sight, rank: int, cou
 @kernel
 def draw_successors(
     S: NDArray[np.int64], C: NDArray[np.int64], action: int, observation: NDArray[np.int64], sight: Sight, A: int,
-    kappa: float, smoothing: float, layout: Layout, counts: CountTable, parts: CountTable, uniforms: Uniforms,
-    S_next: NDArray[np.int64], C_next: NDArray[np.int64], entries: NDArray[np.uint64], firsts: NDArray[np.uint64],
-    ends: NDArray[np.uint64],
+    kappa: float, smoothing: float, backoff: float, layout: Layout, counts: CountTable, parts: Parts,
+    uniforms: Uniforms, S_next: NDArray[np.int64], C_next: NDArray[np.int64], entries: NDArray[np.uint64],
+    firsts: NDArray[np.uint64], ends: NDArray[np.uint64],
 ) -> None:  # fmt: skip
     """For each pathway a next state: in proportion to the agreeing counts, or uniform if they are all zero.
 
@@ -60,7 +60,7 @@ def draw_successors(
         if k == 0 or S[k] != S[k - 1]:
             J = agreeing_mass(firsts[k], ends[k], sight, counts)
             if kappa > 0:
-                F = parts_mass(C[k], action, observation, A, kappa, smoothing, layout, parts)
+                F = parts_mass(C[k], action, observation, A, kappa, smoothing, backoff, layout, parts)
         u = uniforms.block[at + np.uint64(k)]
         rank = u * (J + F)
         if rank < J:
@@ -68,7 +68,8 @@ def draw_successors(
             entries[k] = entry
             code = counts.code[entry]
         elif F > 0:
-            code = draw_parts(C[k], action, observation, sight.seen, A, smoothing, (rank - J) / F, layout, parts)
+            rest = (rank - J) / F
+            code = draw_parts(C[k], action, observation, sight.seen, A, smoothing, backoff, rest, layout, parts)
         else:
             code = guess_uniformly(observation, sight, layout, u)
         C_next[k] = code

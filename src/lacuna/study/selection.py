@@ -14,7 +14,7 @@ import polars as pl
 from lacuna.study.statistics import Kind, mean_interval
 
 PROBLEM = ("world", "parameters", "continuing", "missingness", "first_observed", "steps")
-METHOD = ("method", "K", "p_shuffle", "vote", "update", "kappa", "smoothing")
+METHOD = ("method", "K", "p_shuffle", "vote", "update", "kappa", "smoothing", "parents")
 HYPER_PARAMETERS = ("alpha", "gamma", "epsilon", "optimism", "stay")
 SETTING = (*PROBLEM, *METHOD, *HYPER_PARAMETERS)
 
@@ -26,7 +26,7 @@ MEASURES_WITH_OPEN = tuple(f"{measure}_with_open" for measure in MEASURES)
 
 _OPEN = ("open_reward", "open_water_steps", "open_steps")
 _CUT = ("cut_reward", "cut_water_steps", "cut_steps")
-_OPTIONAL = {"kappa": None, "smoothing": None, "optimism": 0.0}
+_OPTIONAL = {"kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0}
 _NEEDED = (*SETTING, "trial", "episodes", *MEASURES, *_OPEN)
 
 

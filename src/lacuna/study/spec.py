@@ -58,6 +58,7 @@ class Choices(_Strict):
     p_shuffle: Numbers = []
     kappa: Numbers = []
     smoothing: Numbers = []
+    parents: Numbers = []
     optimism: Numbers = []
 
 

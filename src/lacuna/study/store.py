@@ -35,7 +35,7 @@ SCHEMA: dict[str, Any] = {
     "world": pl.String, "parameters": pl.String, "stay": pl.Boolean, "continuing": pl.Boolean,
     "missingness": pl.String, "label": pl.String, "method": pl.String, "K": pl.Int64, "alpha": pl.Float64,
     "gamma": pl.Float64, "epsilon": pl.Float64, "vote": pl.String, "update": pl.String, "p_shuffle": pl.Float64,
-    "kappa": pl.Float64, "smoothing": pl.Float64, "optimism": pl.Float64,
+    "kappa": pl.Float64, "smoothing": pl.Float64, "parents": pl.Float64, "optimism": pl.Float64,
     "first_observed": pl.Boolean, "steps": pl.Int64, "trial": pl.Int64,
     "mean_total_reward": pl.Float64, "mean_water_steps": pl.Float64, "mean_path_length": pl.Float64,
     "episodes": pl.Int64, "reward_per_step": pl.Float64, "reward_per_step_early": pl.Float64,
@@ -53,8 +53,9 @@ SCHEMA: dict[str, Any] = {
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""
 
-SORTED_BY = ("world", "parameters", "missingness", "method", "K", "p_shuffle", "kappa", "smoothing", "vote", "update",
-             "stay", "alpha", "gamma", "epsilon", "optimism", "first_observed", "steps", "trial", "id")  # fmt: skip
+SORTED_BY = ("world", "parameters", "missingness", "method", "K", "p_shuffle", "kappa", "smoothing", "parents", "vote",
+             "update", "stay", "alpha", "gamma", "epsilon", "optimism", "first_observed", "steps", "trial",
+             "id")  # fmt: skip
 
 
 class StoreError(ValueError):
@@ -156,10 +157,7 @@ class Store:
     def table(self) -> pl.DataFrame:
         """All runs of the current kind of results, each once, in an order that depends on nothing but the runs."""
         tables = [table for path in self._parts() if (table := self._read(path, None)) is not None]
-        # A file written before a setting was added lacks its column: the setting had no effect then.
-        runs = pl.concat([pl.DataFrame(schema=SCHEMA), *tables], how="diagonal").with_columns(
-            pl.col("optimism").fill_null(0)
-        )
+        runs = pl.concat([pl.DataFrame(schema=SCHEMA), *tables], how="diagonal")
         return runs.filter(results=RESULTS).unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
 
     def _parts(self) -> Iterator[Path]:
