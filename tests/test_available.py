@@ -159,14 +159,14 @@ def test_nothing_known_and_nothing_added_is_uniform() -> None:
 
 def test_a_parent_is_found_where_there_is_one() -> None:
     mdp = follower()
-    run = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", parents=0.3, gamma=0.9), seed=1)
+    run = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", kappa=1e6, parents=0.3, gamma=0.9), seed=1)
     assert set(run.agent.parents.values()) == {None}
     run.advance(6000)
     assert dict(run.agent.parents) == {"signal": None, "echo": "signal", "noise": None}
-    plain = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", gamma=0.9), seed=1)
+    plain = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", kappa=1e6, gamma=0.9), seed=1)
     plain.advance(6000)
     assert set(plain.agent.parents.values()) == {None}
-    # Where the signal was seen, 4 times in 10, the echo is known rather than tossed for: one of three components.
+    # Without the joint counts: where the signal was seen, 4 times in 10, the echo, one of three, is not tossed for.
     right = [one.figures()["guessed_right"] for one in (run, plain)]
     assert right[0] - right[1] == pytest.approx(0.4 * 0.5 / 3, abs=0.03)
 

@@ -122,7 +122,7 @@ def test_a_table_otherwise(command: Command) -> None:
     code, out, err = command(*RUN)
     assert (code, err) == (0, "")
     title = out.splitlines()[0]
-    settings = "K = 10, gamma = 0.9, epsilon = 0.1, kappa = 1.0, smoothing = 0.01, optimism = 0.2"
+    settings = "K = 10, gamma = 0.9, epsilon = 0.1, kappa = 1.0, smoothing = 0.001, parents = 0.3, optimism = 0.2"
     assert f"mi-available ({settings}) in lake, mcar:0.4 (MCAR); trials: 3 of 600 steps" in title
     for label in ("total reward per episode", "path length", "hidden components guessed right", "seconds", "3 of 3"):
         assert label in out

@@ -77,9 +77,7 @@ def run(
     ),
     method: Annotated[
         str | None,
-        typer.Option(
-            help="A method; `lacuna methods` lists them.", show_default="mi-available, parents 0.3, optimism 0.2"
-        ),
+        typer.Option(help="A method; `lacuna methods` lists them.", show_default="the library's default"),
     ] = None,
     K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.", show_default="10")] = None,
     alpha: Annotated[float, typer.Option(help="Step size, above 0 and up to 1.")] = 0.1,
@@ -117,11 +115,13 @@ def run(
     from lacuna.methods import DEFAULT, Settings
     from lacuna.trials import Problem, run_trials
 
-    if parents is None:
-        parents = DEFAULT.parents if method is None else 0.0
-    if optimism is None:
-        optimism = DEFAULT.optimism if method is None else 0.0
-    method = method or DEFAULT.method
+    # The default is a setting as a whole; a method that is named starts from nothing of it.
+    usual = DEFAULT if method is None else Settings(method)
+    smoothing, parents, optimism = (
+        getattr(usual, name) if given is None else given
+        for name, given in (("smoothing", smoothing), ("parents", parents), ("optimism", optimism))
+    )
+    method = usual.method
     settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, parents, optimism)  # type: ignore[arg-type]
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None

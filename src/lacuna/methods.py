@@ -329,5 +329,5 @@ def _number_of_pathways(value: Any) -> int:
     return K
 
 
-DEFAULT = Settings("mi-available", parents=0.3, optimism=0.2)
+DEFAULT = Settings("mi-available", smoothing=0.001, parents=0.3, optimism=0.2)
 """What an agent uses if nothing is said: one setting for every problem, as a trial cannot tune (docs/choosing.md)."""
