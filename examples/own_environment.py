@@ -60,7 +60,7 @@ def main() -> None:
     ]
     for mechanism in mechanisms:
         print(f"{mechanism.name} is {mechanism.label}: {mechanism.reason}")
-        for method in ("random-action", "last-observed", "missing-as-state", "mi-synthetic"):
+        for method in ("random-action", "last-observed", "missing-as-state", "mi-synthetic", "mi-available"):
             print(f"  {method:18} reward per step {reward_per_step(mechanism, method):6.2f}")
 
 

@@ -240,7 +240,7 @@ def test_bench_measures_every_method(command: Command, monkeypatch: pytest.Monke
     code, out, _ = command("bench", "--repeats", "1", "--json")
     assert code == 0
     found = json.loads(out)
-    assert {row["method"] for row in found["one_core"]} == set(METHODS)
+    assert {row["method"] for row in found["one_core"]} == {*METHODS, "the default"}
     for row in found["one_core"]:
         assert row["ns_per_step"] > 0
         assert (row["cpp_ns_per_step"] is None) == (row["ratio_to_cpp"] is None)

@@ -376,6 +376,9 @@ def test_what_lies_beside_the_page_is_linked_and_there(visit: Visit, folder: Pat
 
 def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> None:
     section = visit.page.locator("#beyond")
+    short = visit.page.locator("#result p:visible", has_text="The default of this library").inner_text()
+    assert "clearly behind the best of the paper's tuned methods in 1 of 3 problems" in short
+    assert "most ahead under mcar:0.8" in short
     told = section.locator("p:visible", has_text="Of 3 comparisons").all_inner_texts()
     assert len(told) == 2
     assert all("clearly ahead in 1 and clearly behind in 1: lake bursts:0.1,0.3." in text for text in told)

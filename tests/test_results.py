@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,15 @@ def test_the_readme_names_what_fails_on_fresh_trials() -> None:
     for claim, found in failing.items():
         (line,) = re.findall(rf"^\| .*`{claim}`.*$", table, re.MULTILINE)
         assert cells(line)[-1] == shown(found).removeprefix("not supported: ")
+
+
+@pytest.mark.parametrize("way", ["held-out", "untuned"])
+def test_the_tables_of_choosing_are_those_of_the_full_run(way: str) -> None:
+    spec = spec_from_file_location("standings", ROOT / "benchmarks" / "standings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    wanted = script.table(RESULTS["standings"][way], world=way == "untuned")
+    assert wanted in (ROOT / "docs" / "choosing.md").read_text()
+    assert len(RESULTS["standings"][way]) == (18 if way == "held-out" else 12)

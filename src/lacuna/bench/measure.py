@@ -17,7 +17,7 @@ import numpy as np
 
 from lacuna import __version__
 from lacuna.mdp import TabularMDP
-from lacuna.methods import METHODS, Settings
+from lacuna.methods import DEFAULT, METHODS, Settings
 from lacuna.missingness import mcar
 from lacuna.rollout import Run
 from lacuna.worlds.lake import Lake
@@ -34,8 +34,8 @@ def measure(repeats: int = 7, progress: Progress = lambda _: None) -> dict[str, 
     with tempfile.TemporaryDirectory() as folder:
         cpp = CppLoop.compile(Path(folder), lake)
         steps = [
-            _one_core(lake, settings, theta, repeats, cpp, progress)
-            for settings, theta in _settings_to_time()
+            _one_core(lake, name, settings, theta, repeats, cpp, progress)
+            for name, settings, theta in _settings_to_time()
         ]  # fmt: skip
     return {
         "lacuna": __version__,
@@ -48,19 +48,21 @@ def measure(repeats: int = 7, progress: Progress = lambda _: None) -> dict[str, 
     }
 
 
-def _settings_to_time() -> list[tuple[Settings, float]]:
-    return [
-        (Settings(method.name, K), theta)
+def _settings_to_time() -> list[tuple[str, Settings, float]]:
+    named = [
+        (method.name, Settings(method.name, K))
         for method in METHODS.values()
         for K in ((1, 5, 10) if method.multiple else (None,))
-        for theta in (0.0, 0.4, 0.8)
+    ]
+    return [
+        (name, settings, theta) for name, settings in [*named, ("the default", DEFAULT)] for theta in (0.0, 0.4, 0.8)
     ]
 
 
 def _one_core(
-    mdp: TabularMDP, settings: Settings, theta: float, repeats: int, cpp: CppLoop | None, progress: Progress
+    mdp: TabularMDP, name: str, settings: Settings, theta: float, repeats: int, cpp: CppLoop | None, progress: Progress
 ) -> dict[str, Any]:
-    progress(f"{settings.method}, K = {settings.pathways}, theta = {theta}")
+    progress(f"{name}, K = {settings.pathways}, theta = {theta}")
     run = _timed_run(mdp, settings, theta)
     best, best_cpp = np.inf, np.inf
     with_cpp = cpp is not None and settings.method in CPP_METHODS
@@ -69,7 +71,7 @@ def _one_core(
         best = min(best, run.seconds / STEPS * 1e9)
         if cpp is not None and with_cpp:
             best_cpp = min(best_cpp, cpp.nanoseconds(settings, theta))
-    row: dict[str, Any] = {"method": settings.method, "K": settings.pathways, "theta": theta, "ns_per_step": best}
+    row: dict[str, Any] = {"method": name, "K": settings.pathways, "theta": theta, "ns_per_step": best}
     row["count_bytes"] = run.agent.model.nbytes
     row["transitions"] = len(run.agent.model)
     row["cpp_ns_per_step"] = best_cpp if with_cpp else None

@@ -41,6 +41,28 @@ def beyond_section(standings: Standings, ways: Iterable[Sequence[str]], figure: 
     return intro + figure + Markup("\n").join([*tuned, _untuned(standings.get("untuned", ()))])
 
 
+def in_short(standings: Standings, ways: Iterable[Sequence[str]]) -> Markup:
+    """Say in one sentence where our default stands, for each way of choosing the paper's settings."""
+    blocks = [
+        Markup("<div {}>{}</div>").format(when(*in_words((reading, selection))), paragraphs(_sentence(found)))
+        for reading, selection in ways
+        if reading == "episodic" and (found := standings.get(selection))
+    ]
+    return Markup("\n").join(blocks)
+
+
+def _sentence(found: Sequence[Standing]) -> Markup:
+    most = max(found, key=lambda one: one.ahead.estimate)
+    behind = sum(one.ahead.high is not None and one.ahead.high < 0 for one in found)
+    return Markup(
+        "The default of this library, untuned, is clearly behind the best of the paper's tuned methods in {} of {} "
+        'problems and most ahead under <code>{}</code>: {} against {}, {} (<a href="#beyond">beyond the paper</a>).'
+    ).format(
+        behind or "none", len(found), most.missingness, _number(most.ours.estimate), _number(most.theirs.estimate),
+        name_of(most.best),
+    )  # fmt: skip
+
+
 def _tuned(standings: Standings, reading: str, selection: str) -> Markup:
     title = Markup("<h3>The paper's problems, its methods tuned</h3>")
     if reading != "episodic":

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from lacuna.report.beyond import beyond_section
+from lacuna.report.beyond import beyond_section, in_short
 from lacuna.report.charts import BEYOND, FIGURES, FigureOfPaper, reward_against_theta
 from lacuna.report.claims_table import Way, claims_table, in_words, ways_of
 from lacuna.report.files import FORMATS, spec_of, write_files
@@ -59,7 +59,7 @@ def write_paper_page(
         "The paper, reproduced",
         _lead(),
         [
-            Section("result", "In short", headline(sources, findings, about, table)),
+            Section("result", "In short", headline(sources, findings, about, table) + in_short(standings, ways)),
             Section("claims", "Claims", _claims(findings, figures)),
             Section("figures", "Figures", _all_figures(figures, findings)),
             Section("beyond", "Beyond the paper", beyond_section(standings, ways, _beyond(folder, sources))),
