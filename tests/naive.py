@@ -272,7 +272,7 @@ class NaiveLearner:
             for p, w in enumerate(self.previous):
                 if self.backoff > 0 and p != j and w is not None:
                     row = self.parts[j, p, u, w, action]
-                    self.likelier[j, p] *= (row.get(v, 0) + self.backoff * P) / ((sum(row.values()) + self.backoff) * P)
+                    self.likelier[j, p] *= (row.get(v, 0) / P + self.backoff) / (sum(row.values()) + self.backoff)
                     self.parts[j, p, u, w, action] = one_more(row, v)
 
     def count(self, s: State, action: int, s_next: State) -> None:

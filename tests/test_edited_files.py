@@ -97,6 +97,31 @@ def test_impossible_content_is_refused(
         Agent.load(tmp_path / "x")
 
 
+OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
+    *((put("part_weight", (0, 1), value=w), "a weight of a parent is none that could have come about")
+      for w in (np.nan, np.inf, 0.0, -1.0, 1e300)),
+    (put("part_weight", value=np.ones((2, 2))), r"part_weight holds float64 in shape \(2, 2\); it must be"),
+    # The last row is of a pair whose first component has four values, the first of a component with three.
+    (put("part_codes", -1, value=4), "the component counts name a value outside its component"),
+    (put("part_codes", 0, value=3), "the component counts name a value outside its component"),
+    (put("part_keys", -1, value=10**6), "state or action outside the space"),
+    (put("settings", "parents", value=0.0), "outside the space|in shape"),
+    (put("top", 0, value=-1.0), "the highest reward is said to be -1.0"),
+    (put("tried", 0, value=0), "tried holds 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "words"), OF_OURS)
+def test_impossible_content_of_our_method_is_refused(
+    change: Callable[[Any, dict[str, Any]], None], words: str, tmp_path: Path
+) -> None:
+    body = body_of(experienced("mi-available", parents=0.3, optimism=0.2))
+    (tmp_path / "x").write_bytes(edited(body, change))
+    refused(tmp_path / "x")
+    with pytest.raises(SaveFileError, match=words):
+        Agent.load(tmp_path / "x")
+
+
 def test_an_unchanged_file_is_sealed_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(edited(whole_body(), lambda _header, _arrays: None))
     assert Agent.load(tmp_path / "x").to_parts()[0] == experienced().to_parts()[0]

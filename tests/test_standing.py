@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import paper_runs
-from lacuna.methods import YARDSTICKS
+from lacuna.methods import DEFAULT, YARDSTICKS
 from lacuna.paper.plan import beyond_studies
 from lacuna.study.evidence import Evidence, Shown
 from lacuna.study.runner import execute
@@ -57,6 +57,9 @@ def test_without_a_way_to_go_there_is_no_share() -> None:
     level = Standing.of("lake", "mcar:0.8", values | {KNOWING["qmdp"]: np.array([63.0, 61.0, 62.0])})
     assert level is not None
     assert level.share is None
+    above = Standing.of("lake", "mcar:0.8", values | {KNOWING["qmdp"]: np.array([50.0, 51.0, 52.5])})
+    assert above is not None
+    assert above.share is None
     assert Standing.of("lake", "mcar:0.8", {V2: values[V2]}) is None
     assert Standing.of("lake", "mcar:0.8", {OURS: values[OURS]}) is None
 
@@ -97,3 +100,23 @@ def test_untuned_methods_are_compared_at_their_defaults() -> None:
     assert set(found[1].yardsticks) == set(YARDSTICKS)
     assert found[1].ours.estimate == pytest.approx(np.mean(counted.filter(method="mi-available")[REWARD].to_list()))
     assert against_untuned(table, range(4), problems) == []
+    longer = pl.concat([table, table.with_columns(steps=pl.lit(300, pl.Int64))])
+    with pytest.raises(ValueError, match="runs of different lengths"):
+        against_untuned(longer, range(3), problems)
+
+
+def test_another_variant_of_ours_changes_nothing() -> None:
+    table = paper_runs.table()
+    variants = table.filter(method="mi-available").with_columns(parents=pl.lit(0.0), mean_total_reward=pl.lit(0.0))
+    both = pl.concat([table, variants])
+    found, again = (
+        against_tuned(Evidence(runs, "episodic", "as-published", paper_runs.TUNING, paper_runs.FRESH))
+        for runs in (table, both)
+    )
+    assert found == again
+    assert found
+
+
+def test_the_studies_hold_the_default() -> None:
+    for study in beyond_studies(range(3)):
+        assert DEFAULT in study.settings

@@ -146,6 +146,20 @@ def test_qmdp_is_the_optimum_where_all_is_seen(world: str) -> None:
     assert belief["mean_total_reward"] == best["mean_total_reward"]
 
 
+def test_of_equal_actions_qmdp_takes_the_one_that_ends_whatever_lies_elsewhere() -> None:
+    # From 0 to 1 and back for nothing, or from 1 to the end for 10; nobody comes to 2, where everything is large.
+    def outcomes(s: int, a: int) -> list[tuple[float, int, float, bool]]:
+        if s == 2:
+            return [(1e-9, 2, -1e9, True), (1 - 1e-9, 2, 0.0, False)]
+        return [(1.0, 1, 0.0, False)] if s == 0 else [(1.0, 0, 0.0, False)] if a == 0 else [(1.0, 0, 10.0, True)]
+
+    mdp = TabularMDP.build(outcomes, space=Space((3,)), shows=[0, 1, 2], n_actions=2, starts=[{0: 1.0}])
+    for method in ("optimum", "qmdp"):
+        run = YardstickRun(mdp, parse("none", mdp), Settings(method, gamma=1.0))
+        run.advance(100)
+        assert run.figures()["episodes"] == 50, method
+
+
 def test_an_unseen_flood_costs_qmdp_little() -> None:
     # Colours tell of the flood before it matters, so almost nothing is lost; more than everything cannot be known.
     mean, error = rewards("qmdp", 0.0, trials=8, steps=20_000)

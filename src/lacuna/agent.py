@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lacuna import learner, savefile
 from lacuna.counts import Counts
-from lacuna.imputation.available import NO_PARENT, Parts, blank_kin, choose_parents
+from lacuna.imputation.available import NO_PARENT, Parts, blank_kin, choose_parent, most_adds, weights_possible
 from lacuna.learner import blank_memory, draws_per_step
 from lacuna.methods import DEFAULT, METHODS, Impute, Settings, Teach
 from lacuna.space import MISSING, Space, pack
@@ -133,12 +133,12 @@ class Agent:
     def make_room(self) -> None:
         """Make sure that what one step may teach fits into the counts."""
         self.model.need(self.rules.K)
-        self.parts.need(self.space.d * max(self.kin.parent.shape[0], 1))
+        self.parts.need(most_adds(self.space.d, self.part_tables))
 
     @property
     def part_tables(self) -> Parts:
         """The component counts as kernels see them."""
-        return Parts(self.parts.table, *self.kin)
+        return Parts(self.parts.table, self.kin)
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
@@ -343,10 +343,11 @@ class Agent:
         if (rows["codes"] >= layout.sizes[component]).any():
             raise ValueError("the component counts name a value outside its component")
         weight = savefile.take(arrays, "part_weight", "float64", self.kin.weight.shape)
-        if not ((weight > 0) & np.isfinite(weight)).all():
-            raise ValueError("a weight of a parent is not a finite number above 0")
+        if not weights_possible(weight):
+            raise ValueError("a weight of a parent is none that could have come about")
         self.kin.weight[:] = weight
-        choose_parents(self.kin)
+        for j in range(self.kin.parent.shape[0]):
+            choose_parent(j, self.kin)
 
 
 def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:

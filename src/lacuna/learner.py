@@ -220,7 +220,7 @@ def learn(
 
 @kernel
 def note_tried(action: int, reward: float, together: bool, rules: Rules, memory: Memory) -> None:
-    """Count what Q is about to learn from, and widen the range of rewards."""
+    """Count what Q is about to learn from, and note the highest reward."""
     memory.top[0] = max(memory.top[0], reward)
     if rules.K > 1 and together:
         memory.tried[memory.S[0], action] += rules.K

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, has_room
-from lacuna.imputation.available import Parts
+from lacuna.imputation.available import Parts, most_adds
 from lacuna.learner import Memory, act, begin, learn
 from lacuna.mdp import Dynamics, move, start_state
 from lacuna.measures import Notes, Tally, note, score
@@ -144,7 +144,7 @@ def run_steps(n: int, scene: Scene, mind: Mind, supply: Supply, tally: Tally, no
             and has_numbers(supply.imputation, supply.needs[2])
             and has_numbers(supply.exploration, supply.needs[3])
             and has_room(rules.K, counts)
-            and has_room(layout.sizes.shape[0] * max(parts.parent.shape[0], 1), parts.counts)
+            and has_room(most_adds(layout.sizes.shape[0], parts), parts.counts)
         ):
             return t
         if scene.place[FRESH]:

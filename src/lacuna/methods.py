@@ -244,7 +244,8 @@ class Settings:
         method = find_method(self.method)
         for field in fields(self):
             what, value = field.name, getattr(self, field.name)
-            owners = [m.name for m in METHODS.values() if what in m.takes]
+            among = METHODS if method.name in METHODS else NAMED
+            owners = [m.name for m in among.values() if what in m.takes]
             if owners and what not in method.takes and value != field.default:
                 raise ValueError(
                     f"{what} is {value}, but {method.name} has no such setting; {what} belongs to {', '.join(owners)}"

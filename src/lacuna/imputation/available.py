@@ -33,27 +33,24 @@ _CLEARLY = exp(10.0)
 _LEAST, _MOST = 2.0**-1000, 2.0**600
 
 
-class Parts(NamedTuple):
-    """Component counts, of each component on its own and given another one.
+class Kin(NamedTuple):
+    """Which component depends on which; all empty if there are to be no parents.
 
-    Rows of `counts` are, for each action, the values of every component (as in ``Layout.offsets``), then, from
-    ``base[j, p]`` on, the pairs of values of j and p. ``weight[j, p]`` is the likelihood of what j did, given p,
-    relative to that without; on the diagonal what it has to exceed. ``parent[j]`` is the p of the largest weight, if it
-    does. The last three are empty if there are to be no parents.
+    From ``base[j, p]`` on, the rows of the counts are the pairs of values of j and p. ``weight[j, p]`` is the
+    likelihood of what j did, given p, relative to that without; on the diagonal what it has to exceed. ``parent[j]`` is
+    the p of the largest weight, if it does.
     """
 
+    base: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    parent: NDArray[np.int64]
+
+
+class Parts(NamedTuple):
+    """Component counts: rows for every value of every component (as in ``Layout.offsets``), then for their pairs."""
+
     counts: CountTable
-    base: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    parent: NDArray[np.int64]
-
-
-class Kin(NamedTuple):
-    """The arrays of `Parts` besides the counts."""
-
-    base: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    parent: NDArray[np.int64]
+    kin: Kin
 
 
 def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
@@ -67,11 +64,29 @@ def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
     return Kin(base, weight, np.full(d, NO_PARENT, dtype=np.int64)), rows
 
 
-def choose_parents(kin: Kin) -> None:
-    """Set the parents by the weights: the first among equals, none unless it exceeds what it has to."""
-    for j in range(kin.parent.shape[0]):
-        p = int(kin.weight[j].argmax())
-        kin.parent[j] = p if kin.weight[j, p] > kin.weight[j, j] else NO_PARENT
+def weights_possible(weight: NDArray[np.float64]) -> bool:
+    """Whether the weights lie where kernels keep them."""
+    return bool(((weight >= _LEAST) & (weight <= _MOST)).all())
+
+
+@kernel
+def choose_parent(j: int, kin: Kin) -> None:
+    """Let the component of the largest weight be the parent of `j`: the first of equals, none unless it is enough."""
+    best = kin.weight[j, j]
+    kin.parent[j] = NO_PARENT
+    for p in range(kin.parent.shape[0]):
+        if kin.weight[j, p] > best:
+            best = kin.weight[j, p]
+            kin.parent[j] = p
+    if best > _MOST:
+        for p in range(kin.parent.shape[0]):
+            kin.weight[j, p] = max(kin.weight[j, p] / _MOST, _LEAST)
+
+
+@kernel
+def most_adds(d: int, parts: Parts) -> int:
+    """The most rows of the counts that one step can add to."""
+    return int(d * max(parts.kin.parent.shape[0], 1))
 
 
 @kernel
@@ -87,9 +102,9 @@ def part_key(j: int, value: int, action: int, A: int, layout: Layout) -> int:
 
 
 @kernel
-def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout: Layout, parts: Parts) -> int:
+def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout: Layout, kin: Kin) -> int:
     """Row of the counts for component `j` at `value` with component `p` at `other`, under an action."""
-    return int((parts.base[j, p] + value * layout.sizes[p] + other) * A + action)
+    return int((kin.base[j, p] + value * layout.sizes[p] + other) * A + action)
 
 
 @kernel
@@ -116,22 +131,15 @@ def weigh_parents(
 
     `P` is the probability that the value had without a parent.
     """
-    weight = parts.weight
-    best, parent = weight[j, j], NO_PARENT
+    weight = parts.kin.weight
     for p in range(previous.shape[0]):
-        if p == j:
-            continue
-        if previous[p] >= 0:
-            key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts)
+        if p != j and previous[p] >= 0:
+            key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
             n, total = add(key, value, 1, _ANYWHERE, parts.counts)
             if P > 0:
-                weight[j, p] = max(weight[j, p] * ((n + backoff * P) / ((total + backoff) * P)), _LEAST)
-        if weight[j, p] > best:
-            best, parent = weight[j, p], p
-    parts.parent[j] = parent
-    if best > _MOST:
-        for p in range(previous.shape[0]):
-            weight[j, p] = max(weight[j, p] / _MOST, _LEAST)
+                # With the parent (n + m P) / (total + m), without it P.
+                weight[j, p] = max(weight[j, p] * ((n / P + backoff) / (total + backoff)), _LEAST)
+    choose_parent(j, parts.kin)
 
 
 @kernel
@@ -163,10 +171,10 @@ def part_probability(
     before = value_in(code, j, layout)
     n, total = units_of(part_key(j, before, action, A, layout), value, parts.counts)
     P = smoothed(n, total, layout.sizes[j], smoothing)
-    if backoff > 0 and parts.parent[j] != NO_PARENT:
-        p = parts.parent[j]
+    if backoff > 0 and parts.kin.parent[j] != NO_PARENT:
+        p = parts.kin.parent[j]
         n, total = units_of(
-            pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts), value, parts.counts
+            pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts.kin), value, parts.counts
         )
         P = (n + backoff * P) / (total + backoff)
     return P
@@ -214,9 +222,9 @@ def draw_parts(
     for j in range(observation.shape[0]):
         if observation[j] < 0:
             before, value, size = value_in(code, j, layout), -1, layout.sizes[j]
-            if backoff > 0 and parts.parent[j] != NO_PARENT:
-                p = parts.parent[j]
-                key = pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts)
+            if backoff > 0 and parts.kin.parent[j] != NO_PARENT:
+                p = parts.kin.parent[j]
+                key = pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts.kin)
                 value, rest = draw_counted(key, backoff, rest, parts.counts)
             if value < 0:
                 key = part_key(j, before, action, A, layout)

@@ -28,13 +28,13 @@ def beyond_section(standings: Standings, ways: Iterable[Sequence[str]], figure: 
         The chart.
     """
     settings = {"K": DEFAULT.K, "α": DEFAULT.alpha, "γ": DEFAULT.gamma, "ε": DEFAULT.epsilon}
-    settings |= {"optimism": DEFAULT.optimism}
+    settings |= {"smoothing": DEFAULT.smoothing, "parents": DEFAULT.parents, "optimism": DEFAULT.optimism}
     intro = paragraphs(
         Markup(
             "The default of this library is not in the paper: <code>{}</code> ({}) learns from every pair of values of "
-            "a component that was really seen, and counts an action not yet tried as a little better. It has one "
-            "setting for every problem, because a trial cannot tune. How far it is from what could be reached is told "
-            "by yardsticks, which know what no agent can."
+            "a component that was really seen, finds out which component depends on which, and counts an action not "
+            "yet tried as a little better. It has one setting for every problem, because a trial cannot tune. How far "
+            "it is from what could be reached is told by yardsticks, which know what no agent can."
         ).format(DEFAULT.method, ", ".join(f"{name} = {value:g}" for name, value in settings.items()))
     )
     tuned = [Markup("<div {}>{}</div>").format(when(*in_words(way)), _tuned(standings, *way)) for way in ways]
@@ -85,7 +85,7 @@ def _untuned(found: Sequence[Standing]) -> Markup:
         return title + paragraphs("These worlds were not run.")
     text = (
         "Every method at one fixed setting (α = 0.1, γ = 1, ε = 0, K = 10), also where missingness comes in bursts; "
-        f"{found[0].ours.n} trials. Only Lake World had a part in making the method. "
+        f"{found[0].ours.n} trials. All four had a part in choosing the constants of the default, on other trials. "
     )
     return title + paragraphs(text + _counted(found)) + _table(found, worlds=True)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
+from lacuna.methods import DEFAULT
 from lacuna.study.selection import (
     HYPER_PARAMETERS,
     MEASURES,
@@ -176,6 +177,9 @@ def _runs_of_the_paper(table: pl.DataFrame, reading: Reading) -> pl.DataFrame:
         raise ValueError(f"the table of runs has no column {', '.join(absent)}")
     continuing = reading == "continuing"
     cut = [name for name in table.columns if name.startswith("cut_")]
+    # A method is shown by its K and its mixing; of ours only the model of the default is.
+    ours = [pl.col(name).eq_missing(getattr(DEFAULT, name)) for name in ("kappa", "smoothing", "parents")]
+    table = table.filter((pl.col("method") != DEFAULT.method) | pl.all_horizontal(ours))
     return table.select(*_COLUMNS, *cut).filter(
         world="lake", parameters="continuing=True" if continuing else "", continuing=continuing, vote="sampled",
         update="sequential", first_observed=True,

@@ -53,7 +53,9 @@ class Standing:
             return None
         best = max(among, key=lambda shown: float(values[shown].mean()))
         ours, theirs, qmdp = values[OURS], values[best], values.get(KNOWING["qmdp"])
-        share = None if qmdp is None else paired_ratio(ours - theirs, qmdp - theirs)
+        share = None
+        if qmdp is not None and qmdp.mean() > theirs.mean():
+            share = paired_ratio(ours - theirs, qmdp - theirs)
         return cls(
             world, missingness, best, mean_interval(theirs, kind="t"), mean_interval(ours, kind="t"),
             paired_difference(ours, theirs, kind="t"),
@@ -87,6 +89,8 @@ def against_untuned(table: pl.DataFrame, trials: Sequence[int], problems: Iterab
     """Compare with the paper's methods, each at the defaults of `Settings`, in worlds with a kind of missingness."""
     table = with_open_episode(with_every_setting(table).filter(pl.col("trial").is_in(list(trials))))
     table = table.filter(continuing=False, parameters="", first_observed=True, stay=False)
+    if table["steps"].n_unique() > 1:
+        raise ValueError("the table holds runs of different lengths; they cannot be compared")
     found = []
     for world, name in problems:
         values = dict(_untuned(table.filter(world=world, missingness=name), len(trials)))

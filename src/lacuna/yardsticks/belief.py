@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,9 @@ from lacuna.mdp import Dynamics
 from lacuna.missingness.mechanism import Hiding, mask_probability
 from lacuna.space import Layout
 from lacuna.yardsticks.truth import Truth
+
+_EQUAL = 1e-9
+"""Values that differ by less, relative to their size, are the same."""
 
 
 @kernel
@@ -78,8 +83,12 @@ def take_evidence(
 
 
 @kernel
-def best_on_average(q: NDArray[np.float64], belief: NDArray[np.float64], values: NDArray[np.float64]) -> int:
-    """The action argmax Σ b(s) Q*(s, a), the lowest-numbered among equals; `values` is scratch."""
+def best_on_average(truth: Truth, belief: NDArray[np.float64], values: NDArray[np.float64]) -> int:
+    """The action argmax Σ b(s) Q*(s, a); of equals the one that ends soonest, the lowest-numbered; `values` is scratch.
+
+    Without discount some of the equals may put off the end for ever.
+    """
+    q, steps = truth.q, truth.steps
     values[:] = 0.0
     for z in range(belief.shape[0]):
         for s in range(belief.shape[1]):
@@ -90,4 +99,17 @@ def best_on_average(q: NDArray[np.float64], belief: NDArray[np.float64], values:
     for a in range(1, q.shape[1]):
         if values[a] > values[best]:
             best = a
-    return best
+    if steps.shape[0] == 0:
+        return best
+    enough = values[best] - _EQUAL * (1.0 + abs(values[best]))
+    soonest, least = best, inf
+    for a in range(q.shape[1]):
+        if values[a] >= enough:
+            length = 0.0
+            for z in range(belief.shape[0]):
+                for s in range(belief.shape[1]):
+                    if belief[z, s] > 0:
+                        length += belief[z, s] * steps[s, a]
+            if length < least:
+                soonest, least = a, length
+    return soonest

@@ -92,7 +92,7 @@ def act_knowing(supply: Supply, sage: Sage) -> int:
     if sage.knows == _STATE:
         return int(sage.truth.policy[sage.here[0]])
     if sage.knows == _BELIEF:
-        return best_on_average(sage.truth.q, sage.belief, sage.memory.p)
+        return best_on_average(sage.truth, sage.belief, sage.memory.p)
     return act(sage.rules, sage.memory, supply.exploration)
 
 

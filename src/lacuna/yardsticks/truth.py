@@ -13,27 +13,26 @@ from lacuna.methods import Knows, Settings, find_method
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.solve import Solution, expected_steps, solve
 
-_TIE = 1e-9
-"""Values that differ by less than this, relative to the largest, are equal."""
-
 
 class Truth(NamedTuple):
     """The truth as arrays for kernels.
 
     Probabilities of the outcomes and of the starts of a world, in the order of its `Dynamics`; the transition matrix of
-    the mechanism's hidden chain; and the optimal values and actions over true states, empty for who does without.
+    the mechanism's hidden chain; and over true states the optimal values, the steps to the end (without discount only)
+    and the optimal actions, all empty for who does without.
     """
 
     probability: NDArray[np.float64]
     start_probability: NDArray[np.float64]
     chain: NDArray[np.float64]
     q: NDArray[np.float64]
+    steps: NDArray[np.float64]
     policy: NDArray[np.int64]
 
 
 def truth_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Truth:
     """Give a yardstick what it knows, or a sentence if that cannot be known."""
-    q, policy = np.zeros((0, mdp.n_actions)), np.zeros(0, dtype=np.int64)
+    q, steps, policy = np.zeros((0, mdp.n_actions)), np.zeros((0, mdp.n_actions)), np.zeros(0, dtype=np.int64)
     knows = find_method(settings.method).knows
     if knows in (Knows.STATE, Knows.BELIEF):
         check_horizon(mdp, settings)
@@ -41,8 +40,6 @@ def truth_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Truth
         q, policy = solution.q.copy(), solution.policy.copy()
         if settings.gamma == 1.0:
             steps = expected_steps(mdp, policy)
-            # Of actions that are equally good it takes the one that ends sooner, or it might go on for ever.
-            q -= _TIE * (1 + np.nanmax(np.abs(q))) * steps / np.nanmax(steps)
     if knows == Knows.BELIEF and np.isnan(q).any():
         s, a = (int(place) for place in np.argwhere(np.isnan(q))[0])
         raise ValueError(
@@ -51,7 +48,7 @@ def truth_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Truth
         )
     start_probability = np.array([p for start in mdp.starts for p in start.values()], dtype=np.float64)
     chain = np.ones((1, 1)) if mechanism.chain is None else mechanism.chain.copy()
-    return Truth(mdp.probability, start_probability, chain, q, policy)
+    return Truth(mdp.probability, start_probability, chain, q, steps, policy)
 
 
 def check_horizon(mdp: TabularMDP, settings: Settings) -> None:
