@@ -136,8 +136,8 @@ class NaiveLearner:
         """The value, and optimism for what was not yet tried, in units of the highest reward so far."""
         if self.optimism == 0 or not self.rewards:
             return self.Q[state, action]
-        extra = self.optimism * max(0.0, *self.rewards)
-        return self.Q[state, action] + extra * max(0.0, 1 - self.tried[state, action] / self.K)
+        extra = self.optimism * max(0.0, *self.rewards) / self.K
+        return self.Q[state, action] + extra * max(0, self.K - self.tried[state, action])
 
     def best_actions(self, state: Path) -> list[int]:
         values = [self.worth(state, a) for a in self.actions]
@@ -199,7 +199,9 @@ class NaiveLearner:
             row = self.counts[path, action]
             fits = set(self.agreeing(observation))
             agreeing = {s: n for s, n in row.items() if s in fits}
-            J, F = sum(agreeing.values()), self.parts_mass(path, action, observation)
+            J = sum(agreeing.values())
+            # Where nothing competes the mass does not matter, as long as there is some; only its rounding would.
+            F = self.parts_mass(path, action, observation) if J > 0 or self.smoothing == 0 else self.kappa
             if J + F == 0:
                 drawn.append(self.guess(observation))
                 continue

@@ -113,10 +113,9 @@ def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
 def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
     """Fill row `k` of ``worth``: the values in the state of pathway `k`, what was not yet tried counted as better."""
     s = memory.S[k]
-    extra = rules.optimism * memory.top[0]
+    extra = rules.optimism * memory.top[0] / rules.K
     for a in range(memory.Q.shape[1]):
-        untried = max(1.0 - memory.tried[s, a] / rules.K, 0.0)
-        memory.worth[k, a] = memory.Q[s, a] + extra * untried
+        memory.worth[k, a] = memory.Q[s, a] + extra * max(rules.K - memory.tried[s, a], 0)
 
 
 @kernel

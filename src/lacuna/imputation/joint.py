@@ -59,7 +59,9 @@ def draw_successors(
         # Neighbours often share a state: then they share the mass as well.
         if k == 0 or S[k] != S[k - 1]:
             J = agreeing_mass(firsts[k], ends[k], sight, counts)
-            if kappa > 0:
+            # Against nothing any mass wins, and with smoothing there is some: no need to know how much.
+            F = kappa
+            if kappa > 0 and (J > 0 or smoothing == 0):
                 F = parts_mass(C[k], action, observation, A, kappa, smoothing, backoff, layout, parts)
         u = uniforms.block[at + np.uint64(k)]
         rank = u * (J + F)
