@@ -90,11 +90,17 @@ def run(
     smoothing: Annotated[float | None, typer.Option(help="Added to component counts, mi-available only.")] = None,
     parents: Annotated[
         float | None,
-        typer.Option(help="Components as parents of others, mi-available only.", show_default="0 for a method named"),
+        typer.Option(
+            help="Let a component depend on one other: weight of what is known without it; 0 is off.",
+            show_default="0 for a method named",
+        ),
     ] = None,
     optimism: Annotated[
         float | None,
-        typer.Option(help="For actions not yet tried, in highest rewards.", show_default="0 for a method named"),
+        typer.Option(
+            help="For actions not yet tried: a multiple of the highest reward so far; 0 is off.",
+            show_default="0 for a method named",
+        ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,

@@ -60,9 +60,11 @@ class _Told:
 
     def sentences(self) -> str:
         """Say it in plain words."""
-        rest = f"{self.verdicts['not supported']} do not, {self.verdicts['undecided']} stay undecided"
+        held, failed, left = (self.verdicts[word] for word in ("supported", "not supported", "undecided"))
         claims = (
-            f"Of the paper's {len(CLAIMS)} claims {self.verdicts['supported']} hold, {rest} on {self.trials} trials."
+            f"Of the paper's {len(CLAIMS)} claims {held} {'holds' if held == 1 else 'hold'}, {failed} "
+            f"{'does' if failed == 1 else 'do'} not, {left} {'stays' if left == 1 else 'stay'} undecided on "
+            f"{self.trials} trials."
         )
         if self.ours is None or self.best is None:
             return claims

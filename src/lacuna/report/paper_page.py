@@ -62,7 +62,7 @@ def write_paper_page(
             Section("result", "In short", headline(sources, findings, about, table) + in_short(standings, ways)),
             Section("claims", "Claims", _claims(findings, figures)),
             Section("figures", "Figures", _all_figures(figures, findings)),
-            Section("beyond", "Beyond the paper", beyond_section(standings, ways, _beyond(folder, sources))),
+            Section("beyond", "Beyond", beyond_section(standings, ways, _beyond(folder, sources))),
             Section("run", "The run", _run(folder, table, sources, about)),
         ],
         [Switch("Reading", _options(sources, 0)), Switch("Settings chosen", _options(sources, 1))],
