@@ -70,7 +70,7 @@ class _Told:
             return claims
         name, best = self.best["series"], self.best["mean"]
         return (
-            f"With {self.rate:.0%} of all values hidden, multiple imputation, ten guesses at a time, earns "
+            f"With {100 * self.rate:g} % of all values hidden, multiple imputation, ten guesses at a time, earns "
             f"{self.ours['mean']:.1f} per episode. The best baseline, {name[0].lower()}{name[1:]}, earns {best:.1f}; "
             f"whoever sees everything can earn {optimum():.1f}. {claims}"
         )
