@@ -36,7 +36,7 @@ def test_own_environment_names_the_labels() -> None:
     words = run("own_environment.py")
     assert "mcar:0.5 is MCAR" in words
     assert "cold-sensor is NMAR" in words
-    assert words.count("reward per step") == 3 * 4
+    assert words.count("reward per step") == 3 * 5
 
 
 def test_a_stopped_trial_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:

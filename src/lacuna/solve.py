@@ -132,7 +132,7 @@ def expected_steps(mdp: TabularMDP, policy: NDArray[Any]) -> Floats:
     --------
     >>> from lacuna.worlds.toys import corridor
     >>> expected_steps(corridor(length=3, slip=0.5), np.array([1, 1, 1])).round(9).tolist()
-    [[5.0, 4.0], [4.0, 3.0], [3.0, 2.0]]
+    [[5.0, 4.0], [4.0, 2.0], [2.0, 1.0]]
     """
     model = _model(mdp, 1.0)
     model = model._replace(r=np.ones_like(model.r))
