@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,13 +123,12 @@ def run(
     from lacuna.trials import Problem, run_trials
 
     # The default is a setting as a whole; a method that is named starts from nothing of it.
+    given: dict[str, Any] = {
+        "K": K, "alpha": alpha, "gamma": gamma, "epsilon": epsilon, "vote": vote, "update": update,
+        "p_shuffle": p_shuffle, "kappa": kappa, "smoothing": smoothing, "parents": parents, "optimism": optimism,
+    }  # fmt: skip
     usual = DEFAULT if method is None else Settings(method)
-    smoothing, parents, optimism = (
-        getattr(usual, name) if given is None else given
-        for name, given in (("smoothing", smoothing), ("parents", parents), ("optimism", optimism))
-    )
-    method = usual.method
-    settings = Settings(method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, parents, optimism)  # type: ignore[arg-type]
+    settings = replace(usual, **{name: value for name, value in given.items() if value is not None})
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None
     parameters = {name: value for name, value in parameters.items() if value is not None}

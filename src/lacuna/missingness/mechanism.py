@@ -231,6 +231,16 @@ class Mechanism:
 
 
 @kernel
+def place_of(shown: int, true: int, action: int, how: Hiding) -> tuple[int, int]:
+    """Where the rates of a state that an action led to stand, on the axis of actions and on that of states."""
+    # The last entry of the action axis is "none yet", and also the only one if the action does not matter.
+    a = action if 0 <= action < how.rates.shape[1] - 1 else how.rates.shape[1] - 1
+    if how.by == _SHOWN:
+        return a, shown
+    return a, true if how.by == _TRUE else 0
+
+
+@kernel
 def hide(
     shown: int, true: int, action: int, mode: NDArray[np.int64], how: Hiding, uniforms: Uniforms,
     mask: NDArray[np.bool_],
@@ -243,13 +253,7 @@ def hide(
             now += 1
         mode[0] = now
     z = mode[0]
-    # The last entry of the action axis is "none yet", and also the only one if the action does not matter.
-    a = action if 0 <= action < how.rates.shape[1] - 1 else how.rates.shape[1] - 1
-    row = 0
-    if how.by == _SHOWN:
-        row = shown
-    elif how.by == _TRUE:
-        row = true
+    a, row = place_of(shown, true, action, how)
     d = mask.shape[0]
     if how.whole:
         lost = draw(uniforms) < how.rates[z, a, row, 0]
@@ -271,12 +275,7 @@ def mask_probability(
     observation: NDArray[np.int64], shown: int, true: int, action: int, mode: int, how: Hiding
 ) -> float:
     """P(what is hidden in `observation` | state, action, mode): the probability of the mask that `hide` drew."""
-    a = action if 0 <= action < how.rates.shape[1] - 1 else how.rates.shape[1] - 1
-    row = 0
-    if how.by == _SHOWN:
-        row = shown
-    elif how.by == _TRUE:
-        row = true
+    a, row = place_of(shown, true, action, how)
     if how.whole:
         rate = how.rates[mode, a, row, 0]
         return float(rate if observation[0] < 0 else 1.0 - rate)
