@@ -38,8 +38,8 @@ class Memory(NamedTuple):
     """All that a learner remembers, besides the transition counts.
 
     `S` are the K pathways as rows of `Q` and `C` the same as codes. With optimism, `tried` counts the pathways that
-    took each action in each state (else it is empty), and `top` holds the highest reward so far, 0 at least. `S_next`
-    and all after it are scratch.
+    took each action in each state, up to K, `untried` the actions of each state that K did not yet take (both are empty
+    without), and `top` holds the highest reward so far, 0 at least. `S_next` and all after it are scratch.
     """
 
     Q: NDArray[np.float64]
@@ -48,6 +48,7 @@ class Memory(NamedTuple):
     previous: NDArray[np.int64]
     held: NDArray[np.int64]
     tried: NDArray[np.int64]
+    untried: NDArray[np.int64]
     top: NDArray[np.float64]
     S_next: NDArray[np.int64]
     C_next: NDArray[np.int64]
@@ -70,10 +71,15 @@ def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
     tried = np.zeros((n_rows if settings.optimism > 0 else 0, n_actions), dtype=np.int64)
     return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, np.zeros(1), S_next, C_next,
+        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, count_untried(tried, K), np.zeros(1), S_next, C_next,
         entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
         np.arange(K, dtype=np.int64),
     )  # fmt: skip
+
+
+def count_untried(tried: NDArray[np.int64], K: int) -> NDArray[np.int64]:
+    """How many actions of each state were not yet taken by K pathways."""
+    return (tried < K).sum(axis=1)
 
 
 @kernel
@@ -102,7 +108,10 @@ def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
     if rules.vote == SAMPLED:
         # Only one pathway will be asked: the one that the number to come picks.
         u = uniforms.block[uniforms.cursor[0] + (1 if rules.epsilon > 0 else 0)]
-        add_optimism(int(u * rules.K), rules, memory)
+        k = int(u * rules.K)
+        if memory.untried[memory.S[k]] == 0:
+            return choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, uniforms, memory.p)
+        add_optimism(k, rules, memory)
     else:
         for k in range(rules.K):
             add_optimism(k, rules, memory)
@@ -115,7 +124,7 @@ def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
     s = memory.S[k]
     extra = rules.optimism * memory.top[0] / rules.K
     for a in range(memory.Q.shape[1]):
-        memory.worth[k, a] = memory.Q[s, a] + extra * max(rules.K - memory.tried[s, a], 0)
+        memory.worth[k, a] = memory.Q[s, a] + extra * (rules.K - memory.tried[s, a])
 
 
 @kernel
@@ -222,11 +231,20 @@ def note_tried(action: int, reward: float, together: bool, rules: Rules, memory:
     """Count what Q is about to learn from, and note the highest reward."""
     memory.top[0] = max(memory.top[0], reward)
     if rules.K > 1 and together:
-        memory.tried[memory.S[0], action] += rules.K
+        count_try(memory.S[0], action, rules.K, rules, memory)
     else:
         for k in range(rules.K):
             if memory.S[k] != NO_STATE and memory.S_next[k] != NO_STATE:
-                memory.tried[memory.S[k], action] += 1
+                count_try(memory.S[k], action, 1, rules, memory)
+
+
+@kernel
+def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> None:
+    """Count pathways that took an action, up to K."""
+    if memory.tried[s, a] < rules.K:
+        memory.tried[s, a] = min(memory.tried[s, a] + pathways, rules.K)
+        if memory.tried[s, a] == rules.K:
+            memory.untried[s] -= 1
 
 
 def draws_per_step(rules: Rules) -> int:
