@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
-from lacuna.imputation.available import Parts, count_parts
+from lacuna.imputation.available import Parts, bundle, count_parts
 from lacuna.imputation.carry import (
     Sight,
     code_of,
@@ -216,10 +216,14 @@ def learn(
         else:
             for k in range(rules.K):
                 add(S[k] * A + action, C_next[k], 1, memory.entries[k], counts)
-    elif rules.teach != _NO_MODEL and both_complete:
-        add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
-    if rules.teach == _AVAILABLE_PAIRS:
-        count_parts(memory.previous, action, observation, A, rules.smoothing, rules.parents, layout, parts)
+    elif rules.teach != _NO_MODEL:
+        units = 1
+        if both_complete:
+            n, _ = add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
+            if rules.parents > 0:
+                units = bundle(n + 1)
+        if rules.teach == _AVAILABLE_PAIRS and units > 0:
+            count_parts(memory.previous, action, observation, units, A, rules.smoothing, rules.parents, layout, parts)
 
     for k in range(rules.K):
         S[k], C[k] = S_next[k], C_next[k]
@@ -230,11 +234,15 @@ def learn(
 def note_tried(action: int, reward: float, together: bool, rules: Rules, memory: Memory) -> None:
     """Count what Q is about to learn from, and note the highest reward."""
     memory.top[0] = max(memory.top[0], reward)
-    if rules.K > 1 and together:
-        count_try(memory.S[0], action, rules.K, rules, memory)
+    if together or rules.K == 1:
+        if memory.S[0] != NO_STATE and memory.S_next[0] != NO_STATE:
+            count_try(memory.S[0], action, rules.K, rules, memory)
     else:
+        new = False
         for k in range(rules.K):
-            if memory.S[k] != NO_STATE and memory.S_next[k] != NO_STATE:
+            new |= memory.tried[memory.S[k], action] < rules.K
+        if new:
+            for k in range(rules.K):
                 count_try(memory.S[k], action, 1, rules, memory)
 
 

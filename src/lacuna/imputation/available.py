@@ -24,7 +24,7 @@ from lacuna.space import Layout
 NO_PARENT = -1
 
 _ANYWHERE = np.uint64(0)
-_BELOW_ONE = 1.0 - 2.0**-53
+BELOW_ONE = 1.0 - 2.0**-53
 
 _CLEARLY = exp(10.0)
 """How many times likelier a parent must have made what was seen, before it is taken for one."""
@@ -109,23 +109,28 @@ def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout
 
 @kernel
 def count_parts(
-    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], A: int, smoothing: float,
+    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], units: int, A: int, smoothing: float,
     backoff: float, layout: Layout, parts: Parts,
 ) -> None:  # fmt: skip
     """Count every component that was seen before and after the action, and judge who foretold it best."""
     for j in range(observation.shape[0]):
         if previous[j] >= 0 and observation[j] >= 0:
             key = part_key(j, previous[j], action, A, layout)
-            n, total = add(key, observation[j], 1, _ANYWHERE, parts.counts)
+            n, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
             if backoff > 0:
-                P = smoothed(n, total, layout.sizes[j], smoothing)
-                weigh_parents(j, P, previous, action, observation[j], A, backoff, layout, parts)
+                p = parts.kin.parent[j]
+                if total < 64 or total % 7 == 0:
+                    P = smoothed(n, total, layout.sizes[j], smoothing)
+                    weigh_parents(j, P, previous, action, observation[j], units, A, backoff, layout, parts)
+                elif p != NO_PARENT and previous[p] >= 0:
+                    key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
+                    add(key, observation[j], units, _ANYWHERE, parts.counts)
 
 
 @kernel
 def weigh_parents(
-    j: int, P: float, previous: NDArray[np.int64], action: int, value: int, A: int, backoff: float, layout: Layout,
-    parts: Parts,
+    j: int, P: float, previous: NDArray[np.int64], action: int, value: int, units: int, A: int, backoff: float,
+    layout: Layout, parts: Parts,
 ) -> None:  # fmt: skip
     """Count a value of component `j` with every other one that was seen before, and weigh these as its parents.
 
@@ -135,11 +140,22 @@ def weigh_parents(
     for p in range(previous.shape[0]):
         if p != j and previous[p] >= 0:
             key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
-            n, total = add(key, value, 1, _ANYWHERE, parts.counts)
+            n, total = add(key, value, units, _ANYWHERE, parts.counts)
             if P > 0:
                 # With the parent (n + m P) / (total + m), without it P.
                 weight[j, p] = max(weight[j, p] * ((n / P + backoff) / (total + backoff)), _LEAST)
     choose_parent(j, parts.kin)
+
+
+@kernel
+def bundle(n: int) -> int:
+    """How many of `n` equal transitions to pass on with the last one."""
+    if n >= 16 * (n & -n):
+        return 0
+    size = 1
+    while 16 * size < n:
+        size *= 2
+    return size
 
 
 @kernel
@@ -181,16 +197,16 @@ def part_probability(
 
 
 @kernel
-def parts_mass(
-    code: int, action: int, observation: NDArray[np.int64], A: int, kappa: float, smoothing: float, backoff: float,
-    layout: Layout, parts: Parts,
+def likelihood(
+    code: int, action: int, observation: NDArray[np.int64], A: int, smoothing: float, backoff: float, layout: Layout,
+    parts: Parts,
 ) -> float:  # fmt: skip
-    """F = κ · ∏ over the observed j of P_j(o_j | s, a), for a pathway in the state with this code."""
-    F = kappa
+    """∏ over the observed j of P_j(o_j | s, a), for a pathway in the state with this code."""
+    f = 1.0
     for j in range(observation.shape[0]):
         if observation[j] >= 0:
-            F *= part_probability(j, code, action, observation[j], A, smoothing, backoff, layout, parts)
-    return F
+            f *= part_probability(j, code, action, observation[j], A, smoothing, backoff, layout, parts)
+    return f
 
 
 @kernel
@@ -206,7 +222,7 @@ def draw_counted(key: int, more: float, u: float, counts: CountTable) -> tuple[i
         if x < n:
             return counts.code[entry], x / n
         x -= n
-    return -1, min(x / more, _BELOW_ONE) if more > 0 else u
+    return -1, min(x / more, BELOW_ONE) if more > 0 else u
 
 
 @kernel
@@ -218,7 +234,7 @@ def draw_parts(
 
     A single number serves them all: it is the place in [0, 1) of one draw from their product.
     """
-    rest = min(u, _BELOW_ONE)
+    rest = min(u, BELOW_ONE)
     for j in range(observation.shape[0]):
         if observation[j] < 0:
             before, value, size = value_in(code, j, layout), -1, layout.sizes[j]
@@ -231,6 +247,6 @@ def draw_parts(
                 value, rest = draw_counted(key, smoothing * size, rest, parts.counts)
             if value < 0:
                 value = min(int(rest * size), size - 1)
-                rest = min(rest * size - value, _BELOW_ONE)
+                rest = min(rest * size - value, BELOW_ONE)
             seen |= value << layout.shifts[j]
     return seen

@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable
-from lacuna.imputation.available import Parts, draw_parts, parts_mass
+from lacuna.imputation.available import BELOW_ONE, Parts, draw_parts, likelihood
 from lacuna.imputation.carry import Sight, guess_uniformly
 from lacuna.space import Layout, unpack
 from lacuna.streams import Uniforms, draw_many
+
+_UNKNOWN = -1.0
 
 
 @kernel
@@ -42,8 +44,9 @@ def draw_successors(
 ) -> None:  # fmt: skip
     """For each pathway a next state: in proportion to the agreeing counts, or uniform if they are all zero.
 
-    With κ > 0 the component counts join in with the mass F (see `parts_mass`): J/(J + F) of the draws come from the
-    joint counts, whose agreeing mass is J, and the others component by component.
+    With κ > 0 the component counts join in: J/(J + F) of the draws come from the joint counts, whose agreeing mass is
+    J, and the others component by component, where F is κ times the `likelihood` f of what was seen. As f is at most 1,
+    J/(J + κ) of the draws come from the joint counts in any case, and f is worked out for the others only.
 
     Rows of Q go to `S_next`, codes to `C_next`, places in the counts to `entries`; `firsts` and `ends` are scratch.
     All rows are looked up before any is read: in a large world they come from far memory, and then arrive together.
@@ -53,24 +56,32 @@ def draw_successors(
         i = counts.head[S[k] * A + action]
         firsts[k] = counts.start[i]
         ends[k] = counts.start[i] + counts.length[i]
-    J, F = 0, 0.0
+    J, f = 0, _UNKNOWN
     at = np.uint64(draw_many(K, uniforms))
     for k in range(K):
-        # Neighbours often share a state: then they share the mass as well.
+        # Neighbours often share a state: then they share the masses as well.
         if k == 0 or S[k] != S[k - 1]:
-            J = agreeing_mass(firsts[k], ends[k], sight, counts)
-            # Against nothing any mass wins, and with smoothing there is some: no need to know how much.
-            F = kappa
-            if kappa > 0 and (J > 0 or smoothing == 0):
-                F = parts_mass(C[k], action, observation, A, kappa, smoothing, backoff, layout, parts)
+            J, f = agreeing_mass(firsts[k], ends[k], sight, counts), _UNKNOWN
         u = uniforms.block[at + np.uint64(k)]
-        rank = u * (J + F)
+        rank = u * (J + kappa)
+        back, rest = 0.0, 0.0
+        if rank >= J and kappa > 0:
+            if f == _UNKNOWN:
+                # Against nothing any mass wins, and with smoothing there is some: no need to know how much.
+                f = 1.0
+                if J > 0 or smoothing == 0:
+                    f = likelihood(C[k], action, observation, A, smoothing, backoff, layout, parts)
+            rest = min((rank - J) / kappa, BELOW_ONE)
+            if J > 0:
+                # The joint counts get back as many of these draws as bring them to J/(J + κf).
+                back = J * (1.0 - f) / (J + kappa * f)
+                rank = min(rest / back * J, J - 1) if rest < back else rank
         if rank < J:
             entry = pick_agreeing(firsts[k], ends[k], sight, int(rank), counts)
             entries[k] = entry
             code = counts.code[entry]
-        elif F > 0:
-            rest = (rank - J) / F
+        elif kappa > 0 and f > 0:
+            rest = (rest - back) / (1.0 - back)
             code = draw_parts(C[k], action, observation, sight.seen, A, smoothing, backoff, rest, layout, parts)
         else:
             code = guess_uniformly(observation, sight, layout, u)
