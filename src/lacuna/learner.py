@@ -103,19 +103,20 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
 @kernel
 def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
     """Choose an action from the current pathways."""
-    if rules.optimism == 0 or memory.S[0] == NO_STATE:
-        return choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, uniforms, memory.p)
-    if rules.vote == SAMPLED:
-        # Only one pathway will be asked: the one that the number to come picks.
-        u = uniforms.block[uniforms.cursor[0] + (1 if rules.epsilon > 0 else 0)]
-        k = int(u * rules.K)
-        if memory.untried[memory.S[k]] == 0:
-            return choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, uniforms, memory.p)
-        add_optimism(k, rules, memory)
-    else:
-        for k in range(rules.K):
-            add_optimism(k, rules, memory)
-    return choose_action(memory.worth, memory.own_row, rules.vote, rules.epsilon, uniforms, memory.p)
+    Q, S = memory.Q, memory.S
+    if rules.optimism > 0 and S[0] != NO_STATE:
+        if rules.vote == SAMPLED:
+            # Only one pathway will be asked: the one that the number to come picks.
+            u = uniforms.block[uniforms.cursor[0] + (1 if rules.epsilon > 0 else 0)]
+            k = int(u * rules.K)
+            if memory.untried[S[k]] > 0:
+                add_optimism(k, rules, memory)
+                Q, S = memory.worth, memory.own_row
+        else:
+            for k in range(rules.K):
+                add_optimism(k, rules, memory)
+            Q, S = memory.worth, memory.own_row
+    return choose_action(Q, S, rules.vote, rules.epsilon, uniforms, memory.p)
 
 
 @kernel
