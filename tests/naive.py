@@ -67,9 +67,9 @@ def lake_outcomes(row: int, column: int, flooded: bool, action: int, wind: float
     return {key: p for key, p in table.items() if p > 0}
 
 
-def one_more(row: dict[Any, int], item: Any) -> dict[Any, int]:
+def one_more(row: dict[Any, int], item: Any, times: int = 1) -> dict[Any, int]:
     """Count an item; the more frequent ones stand first, and newcomers behind their equals."""
-    n = 1 + row.get(item, 0)
+    n = times + row.get(item, 0)
     others = [(other, m) for other, m in row.items() if other != item]
     ahead = [(other, m) for other, m in others if m >= n]
     return dict([*ahead, (item, n), *others[len(ahead) :]])
@@ -200,16 +200,21 @@ class NaiveLearner:
             fits = set(self.agreeing(observation))
             agreeing = {s: n for s, n in row.items() if s in fits}
             J = sum(agreeing.values())
-            # Where nothing competes the mass does not matter, as long as there is some; only its rounding would.
-            F = self.parts_mass(path, action, observation) if J > 0 or self.smoothing == 0 else self.kappa
-            if J + F == 0:
+            f = self.likelihood(path, action, observation)
+            if J == 0 and (self.kappa == 0 or f == 0):
                 drawn.append(self.guess(observation))
                 continue
-            rank = next(self.imputation) * (J + F)
-            if rank >= J:
-                drawn.append(self.draw_parts(path, action, observation, (rank - J) / F))
-                continue
-            rank = int(rank)
+            # On a line of length J + κ: the joint counts, then what they get back of κ, then the components.
+            x = next(self.imputation) * (J + self.kappa)
+            if x < J:
+                rank = int(x)
+            else:
+                back = J * (1 - f) / (J + self.kappa * f)
+                place = (x - J) / self.kappa
+                if place >= back:
+                    drawn.append(self.draw_parts(path, action, observation, (place - back) / (1 - back)))
+                    continue
+                rank = int(place / back * J)
             for s, n in agreeing.items():
                 rank -= n
                 if rank < 0:
@@ -228,16 +233,16 @@ class NaiveLearner:
         weight = sum(row.values()) + self.smoothing * self.sizes[j]
         return (row.get(v, 0) + self.smoothing) / weight if weight > 0 else 1 / self.sizes[j]
 
-    def parts_mass(self, path: Any, action: int, observation: State) -> float:
-        F = self.kappa
+    def likelihood(self, path: Any, action: int, observation: State) -> float:
+        f = 1.0
         for j, (u, v) in enumerate(zip(path, observation, strict=True)):
             if v is not None:
                 P, p = self.alone(j, u, action, v), self.parent(j)
                 if p is not None:
                     row = self.parts[j, p, u, path[p], action]
                     P = (row.get(v, 0) + self.backoff * P) / (sum(row.values()) + self.backoff)
-                F *= P
-        return F
+                f *= P
+        return f
 
     def draw_parts(self, path: Any, action: int, observation: State, place: float) -> State:
         """Each hidden component by its counts with its parent, then its own, then what smoothing adds."""
@@ -265,17 +270,29 @@ class NaiveLearner:
                 place = place * self.sizes[j] - state[j]
         return tuple(state)
 
-    def count_parts(self, action: int, observation: State) -> None:
+    def count_parts(self, action: int, observation: State, times: int) -> None:
         for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
             if u is None or v is None:
                 continue
-            P = self.alone(j, u, action, v)
-            self.parts[j, j, u, u, action] = one_more(self.parts[j, j, u, u, action], v)
+            P, row = self.alone(j, u, action, v), self.parts[j, j, u, u, action]
+            judged = sum(row.values()) < 64 or sum(row.values()) % 15 == 0
+            parent = self.parent(j)
+            self.parts[j, j, u, u, action] = one_more(row, v, times)
             for p, w in enumerate(self.previous):
-                if self.backoff > 0 and p != j and w is not None:
+                if self.backoff > 0 and p != j and w is not None and (judged or p == parent):
                     row = self.parts[j, p, u, w, action]
-                    self.likelier[j, p] *= (row.get(v, 0) / P + self.backoff) / (sum(row.values()) + self.backoff)
-                    self.parts[j, p, u, w, action] = one_more(row, v)
+                    if judged:
+                        self.likelier[j, p] *= (row.get(v, 0) / P + self.backoff) / (sum(row.values()) + self.backoff)
+                    self.parts[j, p, u, w, action] = one_more(row, v, times)
+
+    def passed_on(self, action: int, observation: State) -> int:
+        """How often the transition, just counted, counts for the components: with parents, in bundles."""
+        n = self.counts[self.previous, action][observation]
+        if self.backoff == 0:
+            return 1
+        # Passed on are numbers of at most three binary digits, then zeros.
+        rounds = [m for m in range(1, n + 1) if len(f"{m:b}".rstrip("0")) <= 3]
+        return n - max((m for m in rounds if m < n), default=0) if n in rounds else 0
 
     def count(self, s: State, action: int, s_next: State) -> None:
         """Count a transition."""
@@ -312,6 +329,8 @@ class NaiveLearner:
         elif self.method in ("mi-conservative", "mi-available") and complete:
             self.count(self.previous, action, observation)
         if self.method == "mi-available":
-            self.count_parts(action, observation)
+            times = self.passed_on(action, observation) if complete else 1
+            if times > 0:
+                self.count_parts(action, observation, times)
         self.paths = following
         self.previous = observation

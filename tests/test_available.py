@@ -38,10 +38,12 @@ def test_without_weight_on_components_it_is_the_conservative_method_to_the_bit(v
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_only_values_that_were_seen_are_counted(reading: str) -> None:
+@pytest.mark.parametrize("parents", [0.0, 0.3])
+def test_only_values_that_were_seen_are_counted(parents: float, reading: str) -> None:
     mdp = lake(reading)
     for name, mechanism in mechanisms(mdp).items():
-        run = Run(mdp, mechanism, Settings("mi-available", 3, epsilon=0.2), seed=4, first_observed=name != "whole:0.3")
+        case = Settings("mi-available", 3, epsilon=0.2, parents=parents)
+        run = Run(mdp, mechanism, case, seed=4, first_observed=name != "whole:0.3")
         seen: Counter[tuple[str, int, int, int]] = Counter()
         before = np.array(run.agent.memory.previous)
         # Up to the first start nothing was seen; the trace has what was seen after each step.
@@ -187,13 +189,57 @@ def test_without_one_none_is_found(seed: int) -> None:
 
 def test_a_parent_that_cannot_be_reached_changes_nothing() -> None:
     mdp = follower()
-    runs = [Run(mdp, mcar(mdp.space, 0.4), Settings("mi-available", parents=m, gamma=0.9), seed=2) for m in (0.3, 0.0)]
+    # One component is never seen, so no transition is complete: those come in bundles.
+    runs = [
+        Run(mdp, mcar(mdp.space, (0.4, 0.4, 1)), Settings("mi-available", parents=m, gamma=0.9), seed=2)
+        for m in (0.3, 0)
+    ]
     np.fill_diagonal(runs[0].agent.kin.weight, np.inf)
     traces = [run.record(800) for run in runs]
     for a, b in zip(*traces, strict=True):
         assert np.array_equal(a, b)
     assert np.array_equal(runs[0].agent.Q, runs[1].agent.Q)
     assert dict(runs[0].agent.component_counts) == dict(runs[1].agent.component_counts)
+
+
+def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:
+    agents = [Agent(Space((2, 3)), 1, Settings("mi-available", 2, parents=m), seed=1) for m in (0.3, 0.0)]
+    for n in range(1, 200):
+        for agent in agents:
+            agent.begin([1, 2])
+            agent.act()
+            agent.learn(0.0, [0, 1], terminated=True)
+        passed = [sum(count for (place, _, _), count in agent.parts if place < 2 + 3) for agent in agents]
+        assert 0.8 * 2 * n < passed[0] <= 2 * n
+        expected = n if n <= 8 else {9: 8, 11: 10, 19: 16, 23: 20, 63: 56}.get(n)
+        assert expected is None or passed[0] == 2 * expected
+        assert passed[1] == 2 * n
+        counted = [dict(agent.component_counts) for agent in agents]
+        assert counted[0] == counted[1] == {("x0", 1, 0, 0): n, ("x1", 2, 0, 1): n}
+    assert passed[0] == 2 * 192
+
+
+def test_candidates_are_judged_by_a_sample_but_a_parent_counts_always() -> None:
+    agent = Agent(Space((2, 2, 2)), 1, Settings("mi-available", 2, parents=0.3), seed=1)
+
+    def see(n: int) -> list[int]:
+        """Show `n` transitions of the first component, and give how many were counted with each other one."""
+        before = counted()
+        for _ in range(n):
+            agent.begin([1, 1, 1])
+            agent.act()
+            agent.learn(0.0, [1, None, None], terminated=True)
+        return [after - earlier for after, earlier in zip(counted(), before, strict=True)]
+
+    def counted() -> list[int]:
+        first = [int(agent.kin.base[0, p]) for p in (1, 2)]
+        return [sum(int(n) for (place, _, _), n in agent.parts if base <= place < base + 4) for base in first]
+
+    assert see(64) == [64, 64]
+    assert see(150) == [10, 10]
+    agent.kin.weight[0] = (1.0, 1.0, 2.0)
+    choose_parent(0, agent.kin)
+    assert see(150) == [10, 150]
 
 
 def test_draws_with_a_parent_follow_the_formula() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 
 from lacuna import learner, savefile
 from lacuna.counts import Counts
-from lacuna.imputation.available import NO_PARENT, Parts, blank_kin, choose_parent, most_adds, weights_possible
+from lacuna.imputation.available import (
+    NO_PARENT,
+    Parts,
+    blank_kin,
+    choose_parent,
+    most_adds,
+    not_passed_on,
+    weights_possible,
+)
 from lacuna.learner import blank_memory, draws_per_step
 from lacuna.methods import DEFAULT, METHODS, Impute, Settings, Teach
 from lacuna.space import MISSING, Space, pack
@@ -173,13 +182,22 @@ class Agent:
 
     @property
     def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
-        """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only."""
-        found = {}
+        """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only.
+
+        Everything seen is in them, also complete transitions that, with parents, still wait for their bundle.
+        """
+        found: dict[tuple[str, int, int, int], float] = defaultdict(float)
         for (place, action, value), count in self.parts:
             if place < sum(self.space.sizes):
                 j = int(np.searchsorted(self.space.layout.offsets, place, side="right")) - 1
-                found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] = count
-        return MappingProxyType(found)
+                found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] += count
+        if self.settings.parents > 0:
+            for (s, action, s_next), n in self.model:
+                waiting = not_passed_on(int(n))
+                if waiting:
+                    for name, u, v in zip(self.space.names, *map(self.space.decode, (s, s_next)), strict=True):
+                        found[name, u, action, v] += waiting
+        return MappingProxyType(dict(found))
 
     @property
     def parents(self) -> Mapping[str, str | None]:

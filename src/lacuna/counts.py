@@ -13,7 +13,8 @@ from lacuna.space import Layout, Space, unpack
 
 Whole = TypeVar("Whole", np.int64, np.uint64)
 
-_FIRST_ROWS, _FIRST_ENTRIES, _FIRST_ROOM = 64, 1024, 4
+# Room for a small world from the start: to ask for more later takes longer than a thousand steps.
+_FIRST_ROWS, _FIRST_ENTRIES, _FIRST_ROOM = 2048, 1 << 15, 4
 _ONE = np.uint64(1)
 
 

@@ -71,15 +71,15 @@ def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
     tried = np.zeros((n_rows if settings.optimism > 0 else 0, n_actions), dtype=np.int64)
     return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, count_untried(tried, K), np.zeros(1), S_next, C_next,
-        entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
+        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, count_untried(tried, K), np.zeros(1),
+        S_next, C_next, entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
         np.arange(K, dtype=np.int64),
     )  # fmt: skip
 
 
 def count_untried(tried: NDArray[np.int64], K: int) -> NDArray[np.int64]:
     """How many actions of each state were not yet taken by K pathways."""
-    return (tried < K).sum(axis=1)
+    return np.asarray((tried < K).sum(axis=1), dtype=np.int64)
 
 
 @kernel

@@ -176,11 +176,13 @@ class Run:
         streams = (self.world, self.missingness, agent.imputation, agent.exploration)
         # What steps usually take; episodes that start are rare beside steps.
         usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if agent.method.multiple else 0, 1 + (rules.epsilon > 0)]
-        ahead = min(steps + 1, _AHEAD_STEPS)
-        numbers = [
-            stream.fill(max(need, min(int(each * ahead), _AHEAD_MOST)))
-            for stream, need, each in zip(streams, needs, usual, strict=True)
-        ]
+        numbers = []
+        for stream, need, each in zip(streams, needs, usual, strict=True):
+            full = need + min(int(each * _AHEAD_STEPS), _AHEAD_MOST)
+            wanted = min(need + int(each * steps), full)
+            # The loop may have stopped for something else, with most numbers still waiting.
+            enough = stream.ready >= max(need, min(wanted, full // 2))
+            numbers.append(stream.uniforms if enough else stream.fill(wanted))
         agent.make_room()
         d = self.mdp.space.d
         scene = Scene(

@@ -6,6 +6,9 @@ own is then known far better: ``(s_j, a) -> s'_j`` is counted whenever both valu
 A component may depend on another one: which column a taxi comes to depends on the row, for there are walls. So
 ``(s_j, s_p, a) -> s'_j`` is counted as well, and p becomes the *parent* of j once it has foretold j clearly better than
 j alone did, both judged on each transition before it was learned from.
+
+There are many pairs, and most will never be parents. So candidates are judged by every transition of a row at first and
+by a sample later, and complete transitions that were seen over and over come in bundles.
 """
 
 from __future__ import annotations
@@ -28,6 +31,12 @@ BELOW_ONE = 1.0 - 2.0**-53
 
 _CLEARLY = exp(10.0)
 """How many times likelier a parent must have made what was seen, before it is taken for one."""
+
+_FIRST, _ONE_IN = 64, 15
+"""Candidates for parents are judged by the first so many transitions of a row, then by one in so many.
+
+Odd, so that bundles, which are powers of two, lead to every remainder.
+"""
 
 # Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
 _LEAST, _MOST = 2.0**-1000, 2.0**600
@@ -108,6 +117,26 @@ def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout
 
 
 @kernel
+def bundle(n: int) -> int:
+    """How many equal transitions to pass on to the component counts with the n-th one.
+
+    One by one up to 8, then two at a time up to 16, four up to 32 and so on: whenever n has at most three binary digits
+    before its zeros. More than four fifths of them have then been passed on at any time.
+    """
+    if n >= 8 * (n & -n):
+        return 0
+    size = 1
+    while 8 * size < n:
+        size *= 2
+    return size
+
+
+def not_passed_on(n: int) -> int:
+    """How many of `n` equal transitions still wait for their bundle."""
+    return n % (1 << max(n.bit_length() - 3, 0))
+
+
+@kernel
 def count_parts(
     previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], units: int, A: int, smoothing: float,
     backoff: float, layout: Layout, parts: Parts,
@@ -118,13 +147,26 @@ def count_parts(
             key = part_key(j, previous[j], action, A, layout)
             n, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
             if backoff > 0:
-                p = parts.kin.parent[j]
-                if total < 64 or total % 7 == 0:
+                if total < _FIRST or total % _ONE_IN == 0:
                     P = smoothed(n, total, layout.sizes[j], smoothing)
                     weigh_parents(j, P, previous, action, observation[j], units, A, backoff, layout, parts)
-                elif p != NO_PARENT and previous[p] >= 0:
-                    key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
-                    add(key, observation[j], units, _ANYWHERE, parts.counts)
+                else:
+                    count_with(parts.kin.parent[j], j, previous, action, observation[j], units, A, layout, parts)
+
+
+@kernel
+def count_with(
+    p: int, j: int, previous: NDArray[np.int64], action: int, value: int, units: int, A: int, layout: Layout,
+    parts: Parts,
+) -> tuple[int, int]:  # fmt: skip
+    """Count a value of component `j` with what component `p` was before, if that is one and was seen.
+
+    Gives the units that the value, and all values, had before, or -1.
+    """
+    if p == NO_PARENT or previous[p] < 0:
+        return -1, -1
+    key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
+    return add(key, value, units, _ANYWHERE, parts.counts)
 
 
 @kernel
@@ -134,28 +176,16 @@ def weigh_parents(
 ) -> None:  # fmt: skip
     """Count a value of component `j` with every other one that was seen before, and weigh these as its parents.
 
-    `P` is the probability that the value had without a parent.
+    `P` is the probability that the value had without a parent. A bundle is judged once.
     """
     weight = parts.kin.weight
     for p in range(previous.shape[0]):
-        if p != j and previous[p] >= 0:
-            key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
-            n, total = add(key, value, units, _ANYWHERE, parts.counts)
-            if P > 0:
+        if p != j:
+            n, total = count_with(p, j, previous, action, value, units, A, layout, parts)
+            if n >= 0 and P > 0:
                 # With the parent (n + m P) / (total + m), without it P.
                 weight[j, p] = max(weight[j, p] * ((n / P + backoff) / (total + backoff)), _LEAST)
     choose_parent(j, parts.kin)
-
-
-@kernel
-def bundle(n: int) -> int:
-    """How many of `n` equal transitions to pass on with the last one."""
-    if n >= 16 * (n & -n):
-        return 0
-    size = 1
-    while 16 * size < n:
-        size *= 2
-    return size
 
 
 @kernel
