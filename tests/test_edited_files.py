@@ -107,7 +107,7 @@ OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("part_keys", -1, value=10**6), "state or action outside the space"),
     (put("settings", "parents", value=0.0), "outside the space|in shape"),
     (put("top", 0, value=-1.0), "the highest reward is said to be -1.0"),
-    (put("tried", 0, value=0), "tried holds 0"),
+    *((put("tried", 0, value=n), f"tried holds {n}") for n in (0, 10**6)),
 ]  # fmt: skip
 
 

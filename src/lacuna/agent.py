@@ -344,8 +344,7 @@ class Agent:
     def _fill_tried(self, arrays: savefile.Arrays) -> None:
         memory = self.memory
         entries = savefile.take(arrays, "tried_entries", "int64", (None,), 0, memory.tried.size - 1)
-        tried = savefile.take(arrays, "tried", "int64", entries.shape, 1, MAX_COUNT)
-        memory.tried.reshape(-1)[entries] = np.minimum(tried, self.rules.K)
+        memory.tried.reshape(-1)[entries] = savefile.take(arrays, "tried", "int64", entries.shape, 1, self.rules.K)
         memory.untried[:] = learner.count_untried(memory.tried, self.rules.K)
         top = savefile.take(arrays, "top", "float64", (1,))
         if not 0 <= top[0] <= MAX_REWARD:
