@@ -18,7 +18,7 @@ from lacuna.report.looks import BLACK, Look
 from lacuna.report.series import PATH, REWARD, STAY, WATER
 
 TITLES = {
-    REWARD: "Total reward", WATER: "Steps in water", PATH: "Path length", STAY: "Stay actions",
+    REWARD: "Total reward", WATER: "Steps in water (log)", PATH: "Path length (log)", STAY: "Stay actions",
 }  # fmt: skip
 LOGARITHMIC = (WATER, PATH)
 
