@@ -67,6 +67,10 @@ def lake_outcomes(row: int, column: int, flooded: bool, action: int, wind: float
     return {key: p for key, p in table.items() if p > 0}
 
 
+SAMPLE = -1
+"""In the place of a second component: none, in the sample by which parents are judged."""
+
+
 def one_more(row: dict[Any, int], item: Any, times: int = 1) -> dict[Any, int]:
     """Count an item; the more frequent ones stand first, and newcomers behind their equals."""
     n = times + row.get(item, 0)
@@ -93,7 +97,8 @@ class NaiveLearner:
         self.method, self.K, self.alpha, self.gamma, self.epsilon = method, K, alpha, gamma, epsilon
         self.vote, self.update, self.p_shuffle = vote, update, p_shuffle
         self.kappa, self.smoothing, self.backoff, self.optimism = kappa, smoothing, parents, optimism
-        # Values of component j after value u and an action, given that component p had value w; p is j for j alone.
+        # Values of component j after value u and an action, given that component p had value w; p is j for j alone,
+        # `SAMPLE` for j alone in the sample that pairs are counted in.
         self.parts: dict[tuple[int, int, int, int, int], dict[int, int]] = defaultdict(dict)
         self.likelier: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)
         self.tried: dict[tuple[Path, int], int] = defaultdict(int)
@@ -228,8 +233,8 @@ class NaiveLearner:
         best = max(others, key=lambda p: self.likelier[j, p], default=j)
         return best if self.backoff > 0 and self.likelier[j, best] > math.exp(10.0) and best != j else None
 
-    def alone(self, j: int, u: int, action: int, v: int) -> float:
-        row = self.parts[j, j, u, u, action]
+    def alone(self, j: int, u: int, action: int, v: int, *, judging: bool = False) -> float:
+        row = self.parts[j, SAMPLE if judging else j, u, u, action]
         weight = sum(row.values()) + self.smoothing * self.sizes[j]
         return (row.get(v, 0) + self.smoothing) / weight if weight > 0 else 1 / self.sizes[j]
 
@@ -270,20 +275,23 @@ class NaiveLearner:
                 place = place * self.sizes[j] - state[j]
         return tuple(state)
 
-    def count_parts(self, action: int, observation: State, times: int) -> None:
+    def count_parts(self, action: int, observation: State, times: int, visits: int | None) -> None:
+        """Count what was seen; `visits` of a complete state and action came before, None if it was incomplete."""
         for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
             if u is None or v is None:
                 continue
-            P, row = self.alone(j, u, action, v), self.parts[j, j, u, u, action]
-            judged = sum(row.values()) < 64 or sum(row.values()) % 15 == 0
-            parent = self.parent(j)
-            self.parts[j, j, u, u, action] = one_more(row, v, times)
+            total = sum(self.parts[j, j, u, u, action].values())
+            self.parts[j, j, u, u, action] = one_more(self.parts[j, j, u, u, action], v, times)
+            sampled = (total < 64 or total % 5 == 0) if visits is None else visits < 8
+            if self.backoff == 0 or not sampled:
+                continue
+            P = self.alone(j, u, action, v, judging=True)
+            self.parts[j, SAMPLE, u, u, action] = one_more(self.parts[j, SAMPLE, u, u, action], v)
             for p, w in enumerate(self.previous):
-                if self.backoff > 0 and p != j and w is not None and (judged or p == parent):
+                if p != j and w is not None:
                     row = self.parts[j, p, u, w, action]
-                    if judged:
-                        self.likelier[j, p] *= (row.get(v, 0) / P + self.backoff) / (sum(row.values()) + self.backoff)
-                    self.parts[j, p, u, w, action] = one_more(row, v, times)
+                    self.likelier[j, p] *= (row.get(v, 0) / P + self.backoff) / (sum(row.values()) + self.backoff)
+                    self.parts[j, p, u, w, action] = one_more(row, v)
 
     def passed_on(self, action: int, observation: State) -> int:
         """How often the transition, just counted, counts for the components: with parents, in bundles."""
@@ -330,7 +338,8 @@ class NaiveLearner:
             self.count(self.previous, action, observation)
         if self.method == "mi-available":
             times = self.passed_on(action, observation) if complete else 1
+            visits = sum(self.counts[self.previous, action].values()) - 1 if complete else None
             if times > 0:
-                self.count_parts(action, observation, times)
+                self.count_parts(action, observation, times, visits)
         self.paths = following
         self.previous = observation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise, product
@@ -12,7 +13,8 @@ import pytest
 
 from lacuna.agent import Agent
 from lacuna.imputation.available import blank_kin, choose_parent, weights_possible
-from lacuna.methods import UPDATES, VOTES, Settings
+from lacuna.mdp import TabularMDP
+from lacuna.methods import DEFAULT, UPDATES, VOTES, Settings
 from lacuna.missingness import mcar
 from lacuna.rollout import Run
 from lacuna.space import Space
@@ -202,6 +204,21 @@ def test_a_parent_that_cannot_be_reached_changes_nothing() -> None:
     assert dict(runs[0].agent.component_counts) == dict(runs[1].agent.component_counts)
 
 
+@pytest.mark.parametrize("case", [Settings("mi-synthetic"), DEFAULT], ids=["mi-synthetic", "the default"])
+def test_tables_that_had_to_grow_give_the_same_bits(case: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = lake("episodic")
+    roomy = Run(mdp, mcar(mdp.space, 0.3), case, seed=5)
+    monkeypatch.setattr("lacuna.counts._FIRST_ROWS", 4)
+    monkeypatch.setattr("lacuna.counts._FIRST_ENTRIES", 16)
+    tight = Run(mdp, mcar(mdp.space, 0.3), case, seed=5)
+    for a, b in zip(roomy.record(3000), tight.record(3000), strict=True):
+        assert np.array_equal(a, b)
+    for model in ("model", "parts"):
+        first, second = (list(getattr(run.agent, model)) for run in (roomy, tight))
+        assert first == second
+        assert bool(first) == (model == "model" or case == DEFAULT)
+
+
 def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:
     agents = [Agent(Space((2, 3)), 1, Settings("mi-available", 2, parents=m), seed=1) for m in (0.3, 0.0)]
     for n in range(1, 200):
@@ -219,27 +236,58 @@ def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:
     assert passed[0] == 2 * 192
 
 
-def test_candidates_are_judged_by_a_sample_but_a_parent_counts_always() -> None:
+def pairs_counted(agent: Agent) -> int:
+    return int(sum(count for (place, _, _), count in agent.parts if place >= sum(agent.space.sizes)))
+
+
+def test_pairs_are_counted_in_a_sample() -> None:
     agent = Agent(Space((2, 2, 2)), 1, Settings("mi-available", 2, parents=0.3), seed=1)
 
-    def see(n: int) -> list[int]:
-        """Show `n` transitions of the first component, and give how many were counted with each other one."""
-        before = counted()
+    def see(n: int, arrival: list[int | None]) -> int:
+        """Show a transition `n` times, and give how many pairs, and single components beside them, were counted."""
+        before = pairs_counted(agent)
         for _ in range(n):
             agent.begin([1, 1, 1])
             agent.act()
-            agent.learn(0.0, [1, None, None], terminated=True)
-        return [after - earlier for after, earlier in zip(counted(), before, strict=True)]
+            agent.learn(0.0, arrival, terminated=True)
+        return pairs_counted(agent) - before
 
-    def counted() -> list[int]:
-        first = [int(agent.kin.base[0, p]) for p in (1, 2)]
-        return [sum(int(n) for (place, _, _), n in agent.parts if base <= place < base + 4) for base in first]
+    # Of the first component alone, with the two others: three rows at a time.
+    assert see(64, [1, None, None]) == 64 * 3
+    assert see(150, [1, None, None]) == 150 // 5 * 3
+    # Between complete states for each of three components, the first eight times.
+    assert see(8, [1, 1, 1]) == 8 * 3 * 3
+    assert see(500, [1, 1, 1]) == 0
+    # Whatever comes next: the sample is picked before the outcome is known.
+    assert see(8, [0, 1, 0]) == 0
 
-    assert see(64) == [64, 64]
-    assert see(150) == [10, 10]
-    agent.kin.weight[0] = (1.0, 1.0, 2.0)
-    choose_parent(0, agent.kin)
-    assert see(150) == [10, 150]
+
+@pytest.mark.parametrize("theta", [0.0, 0.002, 0.3])
+@pytest.mark.parametrize("sizes", [(2, 1), (2, 2, 2)])
+def test_chance_and_bundles_find_no_parents_in_long_runs(sizes: tuple[int, ...], theta: float) -> None:
+    space = Space(sizes)
+    shares = [0.9, 0.1]
+
+    def outcomes(s: int, a: int) -> list[tuple[float, int, float, bool]]:
+        values = [space.decode(state) for state in range(space.n_states)]
+        return [
+            (math.prod(shares[v] for v, size in zip(state, sizes, strict=True) if size > 1), i, 0.0, False)
+            for i, state in enumerate(values)
+        ]
+
+    mdp = TabularMDP.build(
+        outcomes,
+        space=space,
+        shows=range(space.n_states),
+        n_actions=1,
+        starts=[{0: 1.0}],
+        terminates=False,
+        name="dice",
+    )
+    for seed in range(10):
+        run = Run(mdp, mcar(space, theta), Settings("mi-available", 1, parents=0.3, gamma=0.9), seed=seed)
+        run.advance(50_000)
+        assert set(run.agent.parents.values()) == {None}
 
 
 def test_draws_with_a_parent_follow_the_formula() -> None:

@@ -21,7 +21,7 @@ from lacuna.rollout import Run
 from lacuna.space import Space
 from lacuna.streams import Stream
 from lacuna.voting import action_probabilities
-from naive import NaiveLearner, Path, State
+from naive import SAMPLE, NaiveLearner, Path, State
 from problems import READINGS, follower, lake, mechanisms, settings
 
 SEED, STEPS = 5, 120
@@ -119,9 +119,8 @@ def part_rows(agent: Agent) -> dict[tuple[int, int, int, int, int], list[tuple[i
         (int(agent.space.layout.offsets[j]) + u): (j, j, u, u) for j, size in enumerate(sizes) for u in range(size)
     }
     for j, p in np.ndindex(base.shape):
-        if j != p:
-            both = np.ndindex(sizes[j], sizes[p])
-            places |= {int(base[j, p]) + i: (j, p, *pair) for i, pair in enumerate(both)}
+        both = np.ndindex(sizes[j], sizes[p]) if j != p else ((u, u) for u in range(sizes[j]))
+        places |= {int(base[j, p]) + i: (j, p if j != p else SAMPLE, *pair) for i, pair in enumerate(both)}
     rows: dict[tuple[int, int, int, int, int], list[tuple[int, float]]] = {}
     for (place, a, v), n in agent.parts:
         rows.setdefault((*places[place], a), []).append((v, n))

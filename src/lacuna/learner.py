@@ -218,13 +218,15 @@ def learn(
             for k in range(rules.K):
                 add(S[k] * A + action, C_next[k], 1, memory.entries[k], counts)
     elif rules.teach != _NO_MODEL:
-        units = 1
+        units, visits = 1, -1
         if both_complete:
-            n, _ = add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
+            n, visits = add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
             if rules.parents > 0:
                 units = bundle(n + 1)
         if rules.teach == _AVAILABLE_PAIRS and units > 0:
-            count_parts(memory.previous, action, observation, units, A, rules.smoothing, rules.parents, layout, parts)
+            count_parts(
+                memory.previous, action, observation, units, visits, A, rules.smoothing, rules.parents, layout, parts
+            )
 
     for k in range(rules.K):
         S[k], C[k] = S_next[k], C_next[k]

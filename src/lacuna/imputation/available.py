@@ -7,8 +7,9 @@ A component may depend on another one: which column a taxi comes to depends on t
 ``(s_j, s_p, a) -> s'_j`` is counted as well, and p becomes the *parent* of j once it has foretold j clearly better than
 j alone did, both judged on each transition before it was learned from.
 
-There are many pairs, and most will never be parents. So candidates are judged by every transition of a row at first and
-by a sample later, and complete transitions that were seen over and over come in bundles.
+There are many pairs, and most will never be parents. So parents are looked for in a sample of the transitions, all at
+first and fewer later, picked before it is known where they lead: otherwise frequent outcomes would look rarer than they
+are. And what is often seen complete comes in bundles.
 """
 
 from __future__ import annotations
@@ -32,11 +33,9 @@ BELOW_ONE = 1.0 - 2.0**-53
 _CLEARLY = exp(10.0)
 """How many times likelier a parent must have made what was seen, before it is taken for one."""
 
-_FIRST, _ONE_IN = 64, 15
-"""Candidates for parents are judged by the first so many transitions of a row, then by one in so many.
-
-Odd, so that bundles, which are powers of two, lead to every remainder.
-"""
+# The sample: of complete transitions the first of each state and action, for later the joint counts know them best; of
+# others the first from each value of a component under each action, then one in a few (odd, as few rhythms are).
+_FIRST_COMPLETE, _FIRST, _ONE_IN = 8, 64, 5
 
 # Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
 _LEAST, _MOST = 2.0**-1000, 2.0**600
@@ -45,9 +44,9 @@ _LEAST, _MOST = 2.0**-1000, 2.0**600
 class Kin(NamedTuple):
     """Which component depends on which; all empty if there are to be no parents.
 
-    From ``base[j, p]`` on, the rows of the counts are the pairs of values of j and p. ``weight[j, p]`` is the
-    likelihood of what j did, given p, relative to that without; on the diagonal what it has to exceed. ``parent[j]`` is
-    the p of the largest weight, if it does.
+    From ``base[j, p]`` on, the rows of the counts are the pairs of values of j and p, from ``base[j, j]`` on the values
+    of j alone; all count the sample only. ``weight[j, p]`` is the likelihood of what j did, given p, relative to that
+    without; on the diagonal what it has to exceed. ``parent[j]`` is the p of the largest weight, if it does.
     """
 
     base: NDArray[np.int64]
@@ -68,7 +67,7 @@ def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
     base, weight = np.zeros((d, d), dtype=np.int64), np.ones((d, d))
     for j, p in np.ndindex(d, d):
         base[j, p] = rows
-        rows += sizes[j] * sizes[p] if j != p else 0
+        rows += sizes[j] * (sizes[p] if p != j else 1)
     np.fill_diagonal(weight, _CLEARLY)
     return Kin(base, weight, np.full(d, NO_PARENT, dtype=np.int64)), rows
 
@@ -95,7 +94,7 @@ def choose_parent(j: int, kin: Kin) -> None:
 @kernel
 def most_adds(d: int, parts: Parts) -> int:
     """The most rows of the counts that one step can add to."""
-    return int(d * max(parts.kin.parent.shape[0], 1))
+    return int(d * (1 + parts.kin.parent.shape[0]))
 
 
 @kernel
@@ -138,51 +137,41 @@ def not_passed_on(n: int) -> int:
 
 @kernel
 def count_parts(
-    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], units: int, A: int, smoothing: float,
-    backoff: float, layout: Layout, parts: Parts,
+    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], units: int, visits: int, A: int,
+    smoothing: float, backoff: float, layout: Layout, parts: Parts,
 ) -> None:  # fmt: skip
-    """Count every component that was seen before and after the action, and judge who foretold it best."""
+    """Count every component that was seen before and after the action, and judge who foretold it best.
+
+    After a complete state `visits` is how often the action was taken there before, with complete states on both sides;
+    else it is -1.
+    """
     for j in range(observation.shape[0]):
         if previous[j] >= 0 and observation[j] >= 0:
             key = part_key(j, previous[j], action, A, layout)
-            n, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
+            _, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
             if backoff > 0:
-                if total < _FIRST or total % _ONE_IN == 0:
-                    P = smoothed(n, total, layout.sizes[j], smoothing)
-                    weigh_parents(j, P, previous, action, observation[j], units, A, backoff, layout, parts)
-                else:
-                    count_with(parts.kin.parent[j], j, previous, action, observation[j], units, A, layout, parts)
-
-
-@kernel
-def count_with(
-    p: int, j: int, previous: NDArray[np.int64], action: int, value: int, units: int, A: int, layout: Layout,
-    parts: Parts,
-) -> tuple[int, int]:  # fmt: skip
-    """Count a value of component `j` with what component `p` was before, if that is one and was seen.
-
-    Gives the units that the value, and all values, had before, or -1.
-    """
-    if p == NO_PARENT or previous[p] < 0:
-        return -1, -1
-    key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
-    return add(key, value, units, _ANYWHERE, parts.counts)
+                sampled = total < _FIRST or total % _ONE_IN == 0
+                if visits >= 0:
+                    sampled = visits < _FIRST_COMPLETE
+                if sampled:
+                    weigh_parents(j, previous, action, observation[j], A, smoothing, backoff, layout, parts)
 
 
 @kernel
 def weigh_parents(
-    j: int, P: float, previous: NDArray[np.int64], action: int, value: int, units: int, A: int, backoff: float,
+    j: int, previous: NDArray[np.int64], action: int, value: int, A: int, smoothing: float, backoff: float,
     layout: Layout, parts: Parts,
 ) -> None:  # fmt: skip
-    """Count a value of component `j` with every other one that was seen before, and weigh these as its parents.
-
-    `P` is the probability that the value had without a parent. A bundle is judged once.
-    """
+    """Count a value of component `j` with every other one that was seen before, and weigh these as its parents."""
     weight = parts.kin.weight
+    key = int((parts.kin.base[j, j] + previous[j]) * A + action)
+    n, total = add(key, value, 1, _ANYWHERE, parts.counts)
+    P = smoothed(n, total, layout.sizes[j], smoothing)
     for p in range(previous.shape[0]):
-        if p != j:
-            n, total = count_with(p, j, previous, action, value, units, A, layout, parts)
-            if n >= 0 and P > 0:
+        if p != j and previous[p] >= 0:
+            key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
+            n, total = add(key, value, 1, _ANYWHERE, parts.counts)
+            if P > 0:
                 # With the parent (n + m P) / (total + m), without it P.
                 weight[j, p] = max(weight[j, p] * ((n / P + backoff) / (total + backoff)), _LEAST)
     choose_parent(j, parts.kin)
