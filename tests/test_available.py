@@ -227,8 +227,8 @@ def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:
             agent.act()
             agent.learn(0.0, [0, 1], terminated=True)
         passed = [sum(count for (place, _, _), count in agent.parts if place < 2 + 3) for agent in agents]
-        assert 0.8 * 2 * n < passed[0] <= 2 * n
-        expected = n if n <= 8 else {9: 8, 11: 10, 19: 16, 23: 20, 63: 56}.get(n)
+        assert 2 / 3 * 2 * n < passed[0] <= 2 * n
+        expected = n if n <= 4 else {5: 4, 7: 6, 9: 8, 11: 8, 19: 16, 23: 16, 63: 48}.get(n)
         assert expected is None or passed[0] == 2 * expected
         assert passed[1] == 2 * n
         counted = [dict(agent.component_counts) for agent in agents]
@@ -253,13 +253,14 @@ def test_pairs_are_counted_in_a_sample() -> None:
         return pairs_counted(agent) - before
 
     # Of the first component alone, with the two others: three rows at a time.
-    assert see(64, [1, None, None]) == 64 * 3
-    assert see(150, [1, None, None]) == 150 // 5 * 3
-    # Between complete states for each of three components, the first eight times.
-    assert see(8, [1, 1, 1]) == 8 * 3 * 3
+    assert see(65, [1, None, None]) == 65 * 3
+    # The share is 8/√total: on the way to 4096 that is 8 · 2 · (64 - 8) in all.
+    assert see(4096 - 65, [1, None, None]) == pytest.approx(3 * 8 * 2 * (64 - 8), rel=0.02)
+    # Between complete states for each of three components, the first four times.
+    assert see(4, [1, 1, 1]) == 4 * 3 * 3
     assert see(500, [1, 1, 1]) == 0
     # Whatever comes next: the sample is picked before the outcome is known.
-    assert see(8, [0, 1, 0]) == 0
+    assert see(4, [0, 1, 0]) == 0
 
 
 @pytest.mark.parametrize("theta", [0.0, 0.002, 0.3])

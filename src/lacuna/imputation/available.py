@@ -15,7 +15,7 @@ are. And what is often seen complete comes in bundles.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
+from math import exp, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -33,9 +33,10 @@ BELOW_ONE = 1.0 - 2.0**-53
 _CLEARLY = exp(10.0)
 """How many times likelier a parent must have made what was seen, before it is taken for one."""
 
-# The sample: of complete transitions the first of each state and action, for later the joint counts know them best; of
-# others the first from each value of a component under each action, then one in a few (odd, as few rhythms are).
-_FIRST_COMPLETE, _FIRST, _ONE_IN = 8, 64, 5
+_FIRST, _FIRST_COMPLETE = 64, 4
+
+_GOLDEN = 0.6180339887498949
+"""The golden section: its multiples fall in with no rhythm that a world may have."""
 
 # Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
 _LEAST, _MOST = 2.0**-1000, 2.0**600
@@ -119,20 +120,34 @@ def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout
 def bundle(n: int) -> int:
     """How many equal transitions to pass on to the component counts with the n-th one.
 
-    One by one up to 8, then two at a time up to 16, four up to 32 and so on: whenever n has at most three binary digits
-    before its zeros. More than four fifths of them have then been passed on at any time.
+    One by one up to 4, then two at a time up to 8, four up to 16 and so on: whenever n has at most two binary digits
+    before its zeros. More than two thirds of them have then been passed on at any time.
     """
-    if n >= 8 * (n & -n):
+    if n >= 4 * (n & -n):
         return 0
     size = 1
-    while 8 * size < n:
+    while 4 * size < n:
         size *= 2
     return size
 
 
 def not_passed_on(n: int) -> int:
     """How many of `n` equal transitions still wait for their bundle."""
-    return n % (1 << max(n.bit_length() - 3, 0))
+    return n % (1 << max(n.bit_length() - 2, 0))
+
+
+@kernel
+def in_sample(total: int, visits: int) -> bool:
+    """Whether parents are judged by a transition, from a row with so many counts; see `count_parts` for `visits`.
+
+    By the first 64 of a row, then by a share of 8/√total. Where all was seen, by the first 4 only: from then on the
+    joint counts know best.
+    """
+    if visits >= 0:
+        return bool(visits < _FIRST_COMPLETE)
+    x = total * _GOLDEN
+    x -= floor(x)
+    return bool(x * x * total < _FIRST)
 
 
 @kernel
@@ -149,12 +164,8 @@ def count_parts(
         if previous[j] >= 0 and observation[j] >= 0:
             key = part_key(j, previous[j], action, A, layout)
             _, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
-            if backoff > 0:
-                sampled = total < _FIRST or total % _ONE_IN == 0
-                if visits >= 0:
-                    sampled = visits < _FIRST_COMPLETE
-                if sampled:
-                    weigh_parents(j, previous, action, observation[j], A, smoothing, backoff, layout, parts)
+            if backoff > 0 and in_sample(total, visits):
+                weigh_parents(j, previous, action, observation[j], A, smoothing, backoff, layout, parts)
 
 
 @kernel
