@@ -183,16 +183,40 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> N
 def improve(action: int, reward: float, terminated: bool, both_complete: bool, rules: Rules, memory: Memory) -> None:
     """Update Q by what each pathway took the step to be: from ``S`` to ``S_next``."""
     Q, S, S_next = memory.Q, memory.S, memory.S_next
-    if rules.optimism > 0:
-        note_tried(action, reward, both_complete, rules, memory)
     discount = 0.0 if terminated else rules.gamma
+    if rules.optimism > 0:
+        memory.top[0] = max(memory.top[0], reward)
     if rules.K == 1 or both_complete:
         if S[0] != NO_STATE and S_next[0] != NO_STATE:
+            if rules.optimism > 0:
+                count_try(S[0], action, rules.K, rules, memory)
             update_together(
                 Q, S[0], action, reward, discount, S_next[0], rules.update, rules.K, rules.rate, rules.full_rate
             )
     else:
+        if rules.optimism > 0:
+            count_tries(action, rules, memory)
         update_apart(Q, S, action, reward, discount, S_next, rules.update, rules.rate, memory.errors)
+
+
+@kernel
+def count_tries(action: int, rules: Rules, memory: Memory) -> None:
+    """Count what each pathway tries; mostly all was tried before, which one look at all of them shows."""
+    new = False
+    for k in range(rules.K):
+        new |= memory.tried[memory.S[k], action] < rules.K
+    if new:
+        for k in range(rules.K):
+            count_try(memory.S[k], action, 1, rules, memory)
+
+
+@kernel
+def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> None:
+    """Count pathways that took an action, up to K."""
+    if memory.tried[s, a] < rules.K:
+        memory.tried[s, a] = min(memory.tried[s, a] + pathways, rules.K)
+        if memory.tried[s, a] == rules.K:
+            memory.untried[s] -= 1
 
 
 @kernel
@@ -231,31 +255,6 @@ def learn(
     for k in range(rules.K):
         S[k], C[k] = S_next[k], C_next[k]
     copy_into(memory.previous, observation)
-
-
-@kernel
-def note_tried(action: int, reward: float, together: bool, rules: Rules, memory: Memory) -> None:
-    """Count what Q is about to learn from, and note the highest reward."""
-    memory.top[0] = max(memory.top[0], reward)
-    if together or rules.K == 1:
-        if memory.S[0] != NO_STATE and memory.S_next[0] != NO_STATE:
-            count_try(memory.S[0], action, rules.K, rules, memory)
-    else:
-        new = False
-        for k in range(rules.K):
-            new |= memory.tried[memory.S[k], action] < rules.K
-        if new:
-            for k in range(rules.K):
-                count_try(memory.S[k], action, 1, rules, memory)
-
-
-@kernel
-def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> None:
-    """Count pathways that took an action, up to K."""
-    if memory.tried[s, a] < rules.K:
-        memory.tried[s, a] = min(memory.tried[s, a] + pathways, rules.K)
-        if memory.tried[s, a] == rules.K:
-            memory.untried[s] -= 1
 
 
 def draws_per_step(rules: Rules) -> int:
