@@ -276,15 +276,16 @@ class NaiveLearner:
         return tuple(state)
 
     def count_parts(self, action: int, observation: State, times: int, visits: int | None) -> None:
-        """Count what was seen; `visits` of a complete state and action came before, None if it was incomplete."""
+        """Count what was seen; so many visits of a complete state and action came before, None if it was incomplete."""
         for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
             if u is None or v is None:
                 continue
             total = sum(self.parts[j, j, u, u, action].values())
-            self.parts[j, j, u, u, action] = one_more(self.parts[j, j, u, u, action], v, times)
-            # A share of 8/√total, spread evenly.
+            if times > 0:
+                self.parts[j, j, u, u, action] = one_more(self.parts[j, j, u, u, action], v, times)
+            # A share of 8/√total, spread evenly; after complete states the first four and the powers of two.
             place = total * 0.6180339887498949 % 1
-            sampled = place**2 * total < 64 if visits is None else visits < 4
+            sampled = place**2 * total <= 64 if visits is None else visits < 4 or f"{visits:b}".count("1") == 1
             if self.backoff == 0 or not sampled:
                 continue
             P = self.alone(j, u, action, v, judging=True)
@@ -292,7 +293,8 @@ class NaiveLearner:
             for p, w in enumerate(self.previous):
                 if p != j and w is not None:
                     row = self.parts[j, p, u, w, action]
-                    self.likelier[j, p] *= (row.get(v, 0) / P + self.backoff) / (sum(row.values()) + self.backoff)
+                    likelier = row.get(v, 0) / P if P > 0 else 0.0
+                    self.likelier[j, p] *= (likelier + self.backoff) / (sum(row.values()) + self.backoff)
                     self.parts[j, p, u, w, action] = one_more(row, v)
 
     def passed_on(self, action: int, observation: State) -> int:
@@ -340,8 +342,9 @@ class NaiveLearner:
             self.count(self.previous, action, observation)
         if self.method == "mi-available":
             times = self.passed_on(action, observation) if complete else 1
-            visits = sum(self.counts[self.previous, action].values()) - 1 if complete else None
-            if times > 0:
-                self.count_parts(action, observation, times, visits)
+            visits = None
+            if None not in self.previous:
+                visits = sum(self.counts[self.previous, action].values()) - complete
+            self.count_parts(action, observation, times, visits)
         self.paths = following
         self.previous = observation

@@ -15,7 +15,7 @@ from lacuna.agent import Agent
 from lacuna.imputation.available import blank_kin, choose_parent, weights_possible
 from lacuna.mdp import TabularMDP
 from lacuna.methods import DEFAULT, UPDATES, VOTES, Settings
-from lacuna.missingness import mcar
+from lacuna.missingness import by_component, mcar
 from lacuna.rollout import Run
 from lacuna.space import Space
 from problems import READINGS, follower, lake, mechanisms
@@ -243,31 +243,36 @@ def pairs_counted(agent: Agent) -> int:
 def test_pairs_are_counted_in_a_sample() -> None:
     agent = Agent(Space((2, 2, 2)), 1, Settings("mi-available", 2, parents=0.3), seed=1)
 
-    def see(n: int, arrival: list[int | None]) -> int:
+    def see(n: int, start: list[int | None], arrival: list[int | None]) -> int:
         """Show a transition `n` times, and give how many pairs, and single components beside them, were counted."""
         before = pairs_counted(agent)
         for _ in range(n):
-            agent.begin([1, 1, 1])
+            agent.begin(start)
             agent.act()
             agent.learn(0.0, arrival, terminated=True)
         return pairs_counted(agent) - before
 
-    # Of the first component alone, with the two others: three rows at a time.
-    assert see(65, [1, None, None]) == 65 * 3
+    # The first component alone, and with the second: two rows at a time.
+    assert see(65, [1, 1, None], [1, None, None]) == 65 * 2
     # The share is 8/√total: on the way to 4096 that is 8 · 2 · (64 - 8) in all.
-    assert see(4096 - 65, [1, None, None]) == pytest.approx(3 * 8 * 2 * (64 - 8), rel=0.02)
-    # Between complete states for each of three components, the first four times.
-    assert see(4, [1, 1, 1]) == 4 * 3 * 3
-    assert see(500, [1, 1, 1]) == 0
-    # Whatever comes next: the sample is picked before the outcome is known.
-    assert see(4, [0, 1, 0]) == 0
+    assert see(4096 - 65, [1, 1, None], [1, None, None]) == pytest.approx(2 * 8 * 2 * (64 - 8), rel=0.02)
+    # Between complete states three components with two others each: the first four times, then after 4, 8, 16 …
+    assert see(4, [1, 1, 1], [1, 1, 1]) == 4 * 3 * 3
+    assert see(130 - 4, [1, 1, 1], [1, 1, 1]) == 6 * 3 * 3
+    # Wherever it leads and whatever is seen of that: the sample is picked before it is known.
+    arrivals: list[list[int | None]] = [[0, 1, 0], [1, 0, 1], [None, 1, 0], [0, None, None]]
+    for arrival in arrivals:
+        assert see(1, [1, 1, 1], arrival) == 0
 
 
-@pytest.mark.parametrize("theta", [0.0, 0.002, 0.3])
-@pytest.mark.parametrize("sizes", [(2, 1), (2, 2, 2)])
-def test_chance_and_bundles_find_no_parents_in_long_runs(sizes: tuple[int, ...], theta: float) -> None:
+@pytest.mark.parametrize("rates", [(0.0, 0.0), (0.002, 0.002), (0.3, 0.3), (0.0, 0.5), (0.1, 0.5)], ids=str)
+@pytest.mark.parametrize("sizes", [(2, 1), (2, 2), (2, 2, 2)], ids=str)
+@pytest.mark.parametrize("shares", [(0.9, 0.1), (0.5, 0.5)], ids=str)
+def test_no_parents_are_found_among_dice(
+    shares: tuple[float, float], sizes: tuple[int, ...], rates: tuple[float, float]
+) -> None:
+    """Neither by chance, nor by bundles, nor where a component says whether the others are hidden."""
     space = Space(sizes)
-    shares = [0.9, 0.1]
 
     def outcomes(s: int, a: int) -> list[tuple[float, int, float, bool]]:
         values = [space.decode(state) for state in range(space.n_states)]
@@ -285,8 +290,9 @@ def test_chance_and_bundles_find_no_parents_in_long_runs(sizes: tuple[int, ...],
         terminates=False,
         name="dice",
     )
-    for seed in range(10):
-        run = Run(mdp, mcar(space, theta), Settings("mi-available", 1, parents=0.3, gamma=0.9), seed=seed)
+    hiding = by_component(space, "x0", rates, affects=range(1, space.d))
+    for seed in range(5):
+        run = Run(mdp, hiding, Settings("mi-available", 1, parents=0.3, gamma=0.9), seed=seed)
         run.advance(50_000)
         assert set(run.agent.parents.values()) == {None}
 

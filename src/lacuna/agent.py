@@ -85,7 +85,7 @@ class Agent:
         try:
             self.model = Counts(space, self.n_actions, self.settings.unit)
             # The values of all components in one line, as if they were the states of a space of their own.
-            # After them their pairs, if there are to be parents.
+            # After them, if there are to be parents, the rows in which those are looked for.
             self.kin, rows = blank_kin(space.sizes, parents=self.settings.parents > 0)
             self.parts = Counts(Space((rows,)), self.n_actions)
             self.memory = blank_memory(space, self.n_actions, self.settings)
@@ -355,7 +355,7 @@ class Agent:
         rows, layout = _count_rows(arrays, "part_"), self.space.layout
         self.parts.from_arrays(rows)
         places = np.repeat(rows["keys"] // self.n_actions, rows["lengths"])
-        # Rows of single components first, then those of pairs, in the order of the first of each.
+        # Rows of single components first, then those of `Kin`, in the order of the component they foretell.
         pairs = np.searchsorted(self.kin.base[:, :1].ravel(), places, side="right") - 1
         singles = np.searchsorted(layout.offsets, places, side="right") - 1
         component = np.where(places < sum(self.space.sizes), singles, pairs)

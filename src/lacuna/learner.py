@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
-from lacuna.imputation.available import Parts, bundle, count_parts
+from lacuna.imputation.available import Parts, bundle, count_parts, in_sample
 from lacuna.imputation.carry import (
     Sight,
     code_of,
@@ -227,7 +227,8 @@ def learn(
     """One step: impute with the model as it was, update Q, teach the model, move the pathways on."""
     S, C, S_next, C_next = memory.S, memory.C, memory.S_next, memory.C_next
     sight = glance(observation, layout)
-    both_complete = sight.complete and is_complete(memory.previous)
+    from_complete = is_complete(memory.previous)
+    both_complete = sight.complete and from_complete
     impute(action, observation, sight, rules, layout, memory, counts, parts, uniforms)
     if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
         shuffle(S_next, C_next, uniforms)
@@ -242,12 +243,14 @@ def learn(
             for k in range(rules.K):
                 add(S[k] * A + action, C_next[k], 1, memory.entries[k], counts)
     elif rules.teach != _NO_MODEL:
-        units, visits = 1, -1
+        key, units, visits = S[0] * A + action, 1, -1
         if both_complete:
-            n, visits = add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
+            n, visits = add(key, C_next[0], 1, _ANYWHERE, counts)
             if rules.parents > 0:
                 units = bundle(n + 1)
-        if rules.teach == _AVAILABLE_PAIRS and units > 0:
+        elif from_complete:
+            visits = counts.total[counts.head[key]]
+        if rules.teach == _AVAILABLE_PAIRS and (units > 0 or in_sample(0, visits)):
             count_parts(
                 memory.previous, action, observation, units, visits, A, rules.smoothing, rules.parents, layout, parts
             )

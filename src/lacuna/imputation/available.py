@@ -34,6 +34,7 @@ _CLEARLY = exp(10.0)
 """How many times likelier a parent must have made what was seen, before it is taken for one."""
 
 _FIRST, _FIRST_COMPLETE = 64, 4
+"""How many transitions of a row parents are judged by before they are sampled: see `in_sample`."""
 
 _GOLDEN = 0.6180339887498949
 """The golden section: its multiples fall in with no rhythm that a world may have."""
@@ -56,7 +57,7 @@ class Kin(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Component counts: rows for every value of every component (as in ``Layout.offsets``), then for their pairs."""
+    """Component counts: a row for every value of every component (as in ``Layout.offsets``), then those of `Kin`."""
 
     counts: CountTable
     kin: Kin
@@ -140,14 +141,15 @@ def not_passed_on(n: int) -> int:
 def in_sample(total: int, visits: int) -> bool:
     """Whether parents are judged by a transition, from a row with so many counts; see `count_parts` for `visits`.
 
-    By the first 64 of a row, then by a share of 8/√total. Where all was seen, by the first 4 only: from then on the
-    joint counts know best.
+    By the first 64 of a row, then by a share of 8/√total. After a complete state by the first 4 visits, then after 4,
+    8, 16 and so on: from then on the joint counts know best. It must not matter where the transition leads, nor what
+    was seen of that, or what is seen more often would look likelier.
     """
     if visits >= 0:
-        return bool(visits < _FIRST_COMPLETE)
+        return bool(visits < _FIRST_COMPLETE or visits & (visits - 1) == 0)
     x = total * _GOLDEN
     x -= floor(x)
-    return bool(x * x * total < _FIRST)
+    return bool(x * x * total <= _FIRST)
 
 
 @kernel
@@ -157,13 +159,14 @@ def count_parts(
 ) -> None:  # fmt: skip
     """Count every component that was seen before and after the action, and judge who foretold it best.
 
-    After a complete state `visits` is how often the action was taken there before, with complete states on both sides;
-    else it is -1.
+    After a complete state `visits` is how often the action was taken there before and led to another; else it is -1.
     """
     for j in range(observation.shape[0]):
         if previous[j] >= 0 and observation[j] >= 0:
-            key = part_key(j, previous[j], action, A, layout)
-            _, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
+            total = 0
+            if units > 0:
+                key = part_key(j, previous[j], action, A, layout)
+                _, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
             if backoff > 0 and in_sample(total, visits):
                 weigh_parents(j, previous, action, observation[j], A, smoothing, backoff, layout, parts)
 
@@ -182,9 +185,9 @@ def weigh_parents(
         if p != j and previous[p] >= 0:
             key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
             n, total = add(key, value, 1, _ANYWHERE, parts.counts)
-            if P > 0:
-                # With the parent (n + m P) / (total + m), without it P.
-                weight[j, p] = max(weight[j, p] * ((n / P + backoff) / (total + backoff)), _LEAST)
+            # With the parent (n + m P) / (total + m), without it P; where P is 0, so is n.
+            gain = ((n / P if P > 0 else 0.0) + backoff) / (total + backoff)
+            weight[j, p] = max(weight[j, p] * gain, _LEAST)
     choose_parent(j, parts.kin)
 
 
