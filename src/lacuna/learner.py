@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
-from lacuna.imputation.available import Parts, bundle, count_parts, in_sample
+from lacuna.imputation.available import Parts, bundle, count_parts
 from lacuna.imputation.carry import (
     Sight,
     code_of,
@@ -250,7 +250,7 @@ def learn(
                 units = bundle(n + 1)
         elif from_complete:
             visits = counts.total[counts.head[key]]
-        if rules.teach == _AVAILABLE_PAIRS and (units > 0 or in_sample(0, visits)):
+        if rules.teach == _AVAILABLE_PAIRS:
             count_parts(
                 memory.previous, action, observation, units, visits, A, rules.smoothing, rules.parents, layout, parts
             )

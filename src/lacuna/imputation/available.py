@@ -160,7 +160,10 @@ def count_parts(
     """Count every component that was seen before and after the action, and judge who foretold it best.
 
     After a complete state `visits` is how often the action was taken there before and led to another; else it is -1.
+    With 0 `units` the transition waits for its bundle, but may be in the sample.
     """
+    if units == 0 and not in_sample(0, visits):
+        return
     for j in range(observation.shape[0]):
         if previous[j] >= 0 and observation[j] >= 0:
             total = 0
