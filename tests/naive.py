@@ -102,6 +102,9 @@ class NaiveLearner:
         self.parts: dict[tuple[int, int, int, int, int], dict[int, int]] = defaultdict(dict)
         self.likelier: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)
         self.tried: dict[tuple[Path, int], int] = defaultdict(int)
+        self.hidden, self.judged = ([0] * len(sizes) for _ in range(2))
+        # In a large world, components are counted from the start.
+        self.small = n_actions * sum(size**2 for size in sizes) <= 2000
         self.rewards: list[float] = []
         self.imputation, self.exploration = iter(imputation), iter(exploration)
         self.Q: dict[tuple[Path, int], float] = defaultdict(float)
@@ -275,36 +278,45 @@ class NaiveLearner:
                 place = place * self.sizes[j] - state[j]
         return tuple(state)
 
-    def count_parts(self, action: int, observation: State, times: int, visits: int | None) -> None:
-        """Count what was seen; so many visits of a complete state and action came before, None if it was incomplete."""
+    def count_parts(self, action: int, observation: State, times: int) -> None:
+        """Count the components that were seen before and after."""
         for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
-            if u is None or v is None:
-                continue
-            total = sum(self.parts[j, j, u, u, action].values())
-            if times > 0:
+            if u is not None and v is not None and times > 0:
                 self.parts[j, j, u, u, action] = one_more(self.parts[j, j, u, u, action], v, times)
-            # A share of 8/√total, spread evenly; after complete states the first four and the powers of two.
-            place = total * 0.6180339887498949 % 1
-            sampled = place**2 * total <= 64 if visits is None else visits < 4 or f"{visits:b}".count("1") == 1
-            if self.backoff == 0 or not sampled:
+
+    def seek_parents(self, action: int, observation: State) -> None:
+        """Judge by a value that is seen if, of its component, four were hidden for each that was judged by before."""
+        for j, (u, v) in enumerate(zip(self.previous, observation, strict=True)):
+            others = {p: w for p, w in enumerate(self.previous) if p != j and w is not None}
+            if u is None or v is None or not others or self.hidden[j] < 4 * (self.judged[j] + 1):
+                self.hidden[j] += v is None
                 continue
+            self.judged[j] += 1
             P = self.alone(j, u, action, v, judging=True)
             self.parts[j, SAMPLE, u, u, action] = one_more(self.parts[j, SAMPLE, u, u, action], v)
-            for p, w in enumerate(self.previous):
-                if p != j and w is not None:
-                    row = self.parts[j, p, u, w, action]
-                    likelier = row.get(v, 0) / P if P > 0 else 0.0
-                    self.likelier[j, p] *= (likelier + self.backoff) / (sum(row.values()) + self.backoff)
-                    self.parts[j, p, u, w, action] = one_more(row, v)
+            for p, w in others.items():
+                row = self.parts[j, p, u, w, action]
+                likelier = row.get(v, 0) / P if P > 0 else 0.0
+                self.likelier[j, p] *= (likelier + self.backoff) / (sum(row.values()) + self.backoff)
+                self.parts[j, p, u, w, action] = one_more(row, v)
 
-    def passed_on(self, action: int, observation: State) -> int:
-        """How often the transition, just counted, counts for the components: with parents, in bundles."""
-        n = self.counts[self.previous, action][observation]
-        if self.backoff == 0:
-            return 1
-        # Passed on are numbers of at most two binary digits, then zeros.
-        rounds = [m for m in range(1, n + 1) if len(f"{m:b}".rstrip("0")) <= 2]
-        return n - max((m for m in rounds if m < n), default=0) if n in rounds else 0
+    def passed_on(self, n: int) -> int:
+        """How many of n equal transitions count for the components: with parents, a power of two."""
+        return 2 ** int(math.log2(n)) if self.backoff > 0 and n > 0 else n
+
+    @property
+    def waiting(self) -> bool:
+        """Whether components were not counted yet."""
+        return self.small and not any(self.parts.values())
+
+    def catch_up(self) -> None:
+        """Count the components of all transitions so far, in the order of states, actions and successors."""
+        transitions = [(s, a, s_next, n) for (s, a), row in self.counts.items() for s_next, n in row.items()]
+        now = self.previous
+        for s, action, s_next, n in sorted(transitions, key=lambda transition: transition[:2]):
+            self.previous = s or ()
+            self.count_parts(action, s_next, self.passed_on(n))
+        self.previous = now
 
     def count(self, s: State, action: int, s_next: State) -> None:
         """Count a transition."""
@@ -315,6 +327,9 @@ class NaiveLearner:
         return reward + bootstrap - self.Q[path, action]
 
     def learn(self, action: int, reward: float, observation: State, terminated: bool) -> None:
+        complete = None not in observation and None not in self.previous
+        if self.method == "mi-available" and not complete and self.waiting:
+            self.catch_up()
         following = self.impute(action, observation)
         if self.K > 1 and self.p_shuffle > 0 and next(self.imputation) < self.p_shuffle:
             for k in range(self.K - 1, 0, -1):
@@ -333,18 +348,16 @@ class NaiveLearner:
         else:
             for s, s_next in pairs:
                 self.Q[s, action] += rate * self.error(s, action, reward, terminated, s_next)
-        complete = None not in observation and None not in self.previous
         if self.method == "mi-synthetic":
             # In units of 1/K, so that everything stays a whole number.
             for s, s_next in pairs:
                 self.count(s, action, s_next)
         elif self.method in ("mi-conservative", "mi-available") and complete:
             self.count(self.previous, action, observation)
-        if self.method == "mi-available":
-            times = self.passed_on(action, observation) if complete else 1
-            visits = None
-            if None not in self.previous:
-                visits = sum(self.counts[self.previous, action].values()) - complete
-            self.count_parts(action, observation, times, visits)
+        if self.method == "mi-available" and not (complete and self.waiting):
+            n = self.counts[self.previous, action][observation] if complete else 1
+            self.count_parts(action, observation, self.passed_on(n) - self.passed_on(n - 1))
+            if self.backoff > 0:
+                self.seek_parents(action, observation)
         self.paths = following
         self.previous = observation

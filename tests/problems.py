@@ -71,7 +71,7 @@ def digest(run: Run, trace: Trace) -> str:
     parts = [*trace, run.agent.memory.Q, *run.agent.model.to_arrays().values(),
              *run.agent.parts.to_arrays().values(), *run.tally]  # fmt: skip
     parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "top")]
-    parts += [run.agent.kin.weight, run.agent.kin.parent]
+    parts += [run.agent.kin.weight, run.agent.kin.parent, run.agent.kin.due]
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()
@@ -90,6 +90,6 @@ def all_digests(driver: str, steps: int) -> dict[str, str]:
     for vote in VOTES:
         case = Settings("mi-available", 3, 0.3, 0.9, 0.2, vote, parents=0.5)
         run = Run(mdp, parse("mcar:0.3", mdp), case, seed=13, driver=driver)
-        found[f"follower {vote}"] = digest(run, run.record(300))
+        found[f"follower {vote}"] = digest(run, run.record(1000))
         assert run.agent.parents["echo"] == "signal"
     return found

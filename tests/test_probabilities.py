@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from lacuna.agent import Agent
+from lacuna.learner import act
 from lacuna.methods import METHODS, VOTES, Settings
 from lacuna.space import Space
-from lacuna.voting import choose_action
 
 FALSE_ALARM = 1e-9
 N = 20_000
@@ -42,10 +42,8 @@ def standing_in(states: list[int], table: list[list[float]], **rest: Any) -> Age
 
 def frequencies(agent: Agent, n: int) -> NDArray[np.int64]:
     """How often each action is taken from where the agent stands: `act` changes nothing but its stream."""
-    memory, rules = agent.memory, agent.rules
     numbers = agent.exploration.need(2 * n)
-    p = np.empty(agent.n_actions)
-    taken = [choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, numbers, p) for _ in range(n)]
+    taken = [act(agent.rules, agent.memory, numbers) for _ in range(n)]
     return np.bincount(taken, minlength=agent.n_actions)
 
 
@@ -112,8 +110,6 @@ def test_what_is_possible_is_what_has_positive_probability(
     # A fine grid over the numbers that a decision takes (a coin only if it may explore) reaches every action that can
     # be taken, and measures it.
     first, second = np.array([0.0, 0.999]), (np.arange(600) + 0.5) / 600
-    memory, rules = agent.memory, agent.rules
-    scratch = np.empty(agent.n_actions)
     share = np.zeros(agent.n_actions)
     if not epsilon:
         first = first[1:]
@@ -121,7 +117,7 @@ def test_what_is_possible_is_what_has_positive_probability(
     for (u, v), weight in zip(product(first, second), np.repeat(weights, second.size), strict=True):
         block = np.array([u, v] if epsilon else [v])
         numbers = agent.exploration.need(1)._replace(block=block, cursor=np.zeros(1, dtype=np.int64))
-        action = choose_action(memory.Q, memory.S, rules.vote, rules.epsilon, numbers, scratch)
+        action = act(agent.rules, agent.memory, numbers)
         share[action] += weight / second.size
         assert p[action] > 0
     # An interval of the second number is off by at most one grid point at each end, and there are K of them.
@@ -139,7 +135,7 @@ def test_rare_events_are_included_exactly(vote: str, epsilon: float) -> None:
     # The first number decides: just below epsilon it explores, at epsilon it does not.
     for u, explores in ((0.0, True), (np.nextafter(epsilon, 0), True), (epsilon, False)):
         numbers = agent.exploration.need(2)._replace(block=np.array([u, 0.99]), cursor=np.zeros(1, dtype=np.int64))
-        action = choose_action(agent.memory.Q, agent.memory.S, agent.rules.vote, epsilon, numbers, np.empty(4))
+        action = act(agent.rules, agent.memory, numbers)
         assert action == (3 if explores else 0)
 
 
@@ -150,7 +146,7 @@ def test_the_largest_and_smallest_numbers_stay_inside() -> None:
         p = agent.probabilities()
         for u, v in product((0.0, below_one), repeat=2):
             numbers = agent.exploration.need(2)._replace(block=np.array([u, v]), cursor=np.zeros(1, dtype=np.int64))
-            action = choose_action(agent.memory.Q, agent.memory.S, agent.rules.vote, 0.5, numbers, np.empty(4))
+            action = act(agent.rules, agent.memory, numbers)
             assert 0 <= action < 4
             assert p[action] > 0
 

@@ -161,7 +161,7 @@ def test_a_run_is_what_the_twin_makes_of_its_record(case: Settings, reading: str
 
 
 @pytest.mark.parametrize("K", [1, 5])
-@pytest.mark.parametrize(("theta", "steps"), [(0.4, 600), (0.1, 4000)])
+@pytest.mark.parametrize(("theta", "steps"), [(0.4, 1200), (0.1, 4000)])
 def test_parents_are_found_and_used_as_the_twin_does(theta: float, steps: int, K: int) -> None:
     mdp = follower()
     run = Run(mdp, mcar(mdp.space, theta), Settings("mi-available", K, gamma=0.9, epsilon=0.3, parents=0.5), seed=SEED)

@@ -18,7 +18,9 @@ from lacuna.imputation.available import (
     Parts,
     blank_kin,
     choose_parent,
+    is_waiting,
     most_adds,
+    most_waiting,
     not_passed_on,
     weights_possible,
 )
@@ -88,6 +90,7 @@ class Agent:
             # After them, if there are to be parents, the rows in which those are looked for.
             self.kin, rows = blank_kin(space.sizes, parents=self.settings.parents > 0)
             self.parts = Counts(Space((rows,)), self.n_actions)
+            self._backlog = most_waiting(space.sizes, self.n_actions)
             self.memory = blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(
@@ -147,7 +150,7 @@ class Agent:
     @property
     def part_tables(self) -> Parts:
         """The component counts as kernels see them."""
-        return Parts(self.parts.table, self.kin)
+        return Parts(self.parts.table, self.kin, self._backlog)
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
@@ -184,16 +187,18 @@ class Agent:
     def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
         """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only.
 
-        Everything seen is in them, also complete transitions that, with parents, still wait for their bundle.
+        Everything seen is in them, also complete transitions that wait for something to be hidden or, with parents, for
+        their bundle.
         """
         found: dict[tuple[str, int, int, int], float] = defaultdict(float)
         for (place, action, value), count in self.parts:
             if place < sum(self.space.sizes):
                 j = int(np.searchsorted(self.space.layout.offsets, place, side="right")) - 1
                 found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] += count
-        if self.settings.parents > 0:
+        if self.method.teach == Teach.AVAILABLE_PAIRS:
+            all_wait, some_wait = is_waiting(self.part_tables), self.settings.parents > 0
             for (s, action, s_next), n in self.model:
-                waiting = not_passed_on(int(n))
+                waiting = int(n) if all_wait else not_passed_on(int(n)) if some_wait else 0
                 if waiting:
                     for name, u, v in zip(self.space.names, *map(self.space.decode, (s, s_next)), strict=True):
                         found[name, u, action, v] += waiting
@@ -292,8 +297,8 @@ class Agent:
         arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held", "top")}
         tried = self.memory.tried.reshape(-1)
         arrays["tried_entries"] = np.flatnonzero(tried)
-        arrays["tried"] = tried[arrays["tried_entries"]]
-        arrays["part_weight"] = self.kin.weight
+        arrays["tried"] = tried[arrays["tried_entries"]].astype(np.int64)
+        arrays |= {"part_weight": self.kin.weight, "part_due": self.kin.due}
         parts = {f"part_{name}": array for name, array in self.parts.to_arrays().items()}
         return header, arrays | self.model.to_arrays() | parts
 
@@ -365,6 +370,7 @@ class Agent:
         if not weights_possible(weight):
             raise ValueError("a weight of a parent is none that could have come about")
         self.kin.weight[:] = weight
+        self.kin.due[:] = savefile.take(arrays, "part_due", "int64", self.kin.due.shape, -MAX_COUNT, MAX_COUNT)
         for j in range(self.kin.parent.shape[0]):
             choose_parent(j, self.kin)
 

@@ -1,4 +1,4 @@
-"""How a small function over arrays becomes machine code: one decorator for every kernel."""
+"""How a small function over arrays becomes machine code: a decorator for every kernel, another for the rare one."""
 
 from __future__ import annotations
 
@@ -31,24 +31,29 @@ def cache_folder() -> str:
     return str(package / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}")
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, *, inline: bool = True) -> F:
     """Compile `function` on its first call, cached on disk, running without Python's global lock.
 
     With ``NUMBA_DISABLE_JIT=1`` the function runs as plain Python and must give the same bits. Kernels never allocate
-    (the compiler refuses if one tries), so no time goes into counting references, and they are always inlined, so a
-    tuple of arrays costs nothing to pass on: together this makes a step ten times faster.
+    (the compiler refuses if one tries), so no time goes into counting references, and they are inlined, so a tuple of
+    arrays costs nothing to pass on: together this makes a step ten times faster.
     """
     before = config.CACHE_DIR
     if "NUMBA_CACHE_DIR" not in environ:
         config.CACHE_DIR = cache_folder()
     try:
         # "numpy" semantics: no kernel divides by zero, so the check for it would only cost time.
-        compiled = njit(nogil=True, cache=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+        compiled = njit(nogil=True, cache=True, error_model="numpy", forceinline=inline, _nrt=False)(function)
     finally:
         config.CACHE_DIR = before
     if not config.DISABLE_JIT:
         _save_one_at_a_time(compiled)
     return compiled
+
+
+def rare(function: F) -> F:
+    """Compile a kernel that is called, not inlined: what seldom happens would only crowd the code of every step."""
+    return kernel(function, inline=False)
 
 
 def _save_one_at_a_time(compiled: Any) -> None:

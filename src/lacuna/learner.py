@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.counts import CountTable, add
-from lacuna.imputation.available import Parts, bundle, count_parts
+from lacuna.imputation.available import Parts, bundle, catch_up, count_parts, is_waiting, seek_parents
 from lacuna.imputation.carry import (
     Sight,
     code_of,
@@ -27,7 +27,7 @@ from lacuna.methods import Impute, Rules, Settings, Teach, find_method
 from lacuna.qlearning import update_apart, update_together
 from lacuna.space import MISSING, Layout, Space, copy_into, unpack
 from lacuna.streams import Uniforms, draw
-from lacuna.voting import NO_STATE, SAMPLED, action_probabilities, choose_action
+from lacuna.voting import NO_STATE, SAMPLED, action_probabilities, sample_action, sample_best, vote_probabilities
 
 _NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = (int(kind) for kind in Impute)
 _ANYWHERE = np.uint64(0)
@@ -47,7 +47,7 @@ class Memory(NamedTuple):
     C: NDArray[np.int64]
     previous: NDArray[np.int64]
     held: NDArray[np.int64]
-    tried: NDArray[np.int64]
+    tried: NDArray[np.float64]
     untried: NDArray[np.int64]
     top: NDArray[np.float64]
     S_next: NDArray[np.int64]
@@ -69,7 +69,7 @@ def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
     entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
-    tried = np.zeros((n_rows if settings.optimism > 0 else 0, n_actions), dtype=np.int64)
+    tried = np.zeros((n_rows if settings.optimism > 0 else 0, n_actions))
     return Memory(
         np.zeros((n_rows, n_actions)), S, C, previous, held, tried, count_untried(tried, K), np.zeros(1),
         S_next, C_next, entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
@@ -77,7 +77,7 @@ def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     )  # fmt: skip
 
 
-def count_untried(tried: NDArray[np.int64], K: int) -> NDArray[np.int64]:
+def count_untried(tried: NDArray[np.float64], K: int) -> NDArray[np.int64]:
     """How many actions of each state were not yet taken by K pathways."""
     return np.asarray((tried < K).sum(axis=1), dtype=np.int64)
 
@@ -102,21 +102,26 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
 
 @kernel
 def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
-    """Choose an action from the current pathways."""
+    """Sample an action by exactly `probabilities`, with one number, and a coin before it if ε > 0."""
     Q, S = memory.Q, memory.S
-    if rules.optimism > 0 and S[0] != NO_STATE:
-        if rules.vote == SAMPLED:
-            # Only one pathway will be asked: the one that the number to come picks.
-            u = uniforms.block[uniforms.cursor[0] + (1 if rules.epsilon > 0 else 0)]
-            k = int(u * rules.K)
-            if memory.untried[S[k]] > 0:
-                add_optimism(k, rules, memory)
-                Q, S = memory.worth, memory.own_row
-        else:
-            for k in range(rules.K):
-                add_optimism(k, rules, memory)
-            Q, S = memory.worth, memory.own_row
-    return choose_action(Q, S, rules.vote, rules.epsilon, uniforms, memory.p)
+    explores = rules.epsilon > 0 and draw(uniforms) < rules.epsilon
+    u = draw(uniforms)
+    if explores or S[0] == NO_STATE:
+        return int(u * Q.shape[1])
+    if rules.vote == SAMPLED:
+        # A pathway at random, then one of its maximisers: no need to ask the others.
+        x = u * rules.K
+        k = int(x)
+        if rules.optimism > 0 and memory.untried[S[k]] > 0:
+            add_optimism(k, rules, memory)
+            return sample_best(memory.worth, k, x - k)
+        return sample_best(Q, S[k], x - k)
+    if rules.optimism > 0:
+        for k in range(rules.K):
+            add_optimism(k, rules, memory)
+        Q, S = memory.worth, memory.own_row
+    vote_probabilities(Q, S, rules.vote, memory.p)
+    return sample_action(memory.p, u)
 
 
 @kernel
@@ -180,13 +185,15 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> N
 
 
 @kernel
-def improve(action: int, reward: float, terminated: bool, both_complete: bool, rules: Rules, memory: Memory) -> None:
-    """Update Q by what each pathway took the step to be: from ``S`` to ``S_next``."""
+def improve(
+    action: int, reward: float, terminated: bool, from_complete: bool, to_complete: bool, rules: Rules, memory: Memory
+) -> None:
+    """Update Q by what each pathway took the step to be: from ``S`` to ``S_next``, which coincide if complete."""
     Q, S, S_next = memory.Q, memory.S, memory.S_next
     discount = 0.0 if terminated else rules.gamma
-    if rules.optimism > 0:
-        memory.top[0] = max(memory.top[0], reward)
-    if rules.K == 1 or both_complete:
+    if rules.optimism > 0 and reward > memory.top[0]:
+        memory.top[0] = reward
+    if rules.K == 1 or (from_complete and to_complete):
         if S[0] != NO_STATE and S_next[0] != NO_STATE:
             if rules.optimism > 0:
                 count_try(S[0], action, rules.K, rules, memory)
@@ -195,25 +202,18 @@ def improve(action: int, reward: float, terminated: bool, both_complete: bool, r
             )
     else:
         if rules.optimism > 0:
-            count_tries(action, rules, memory)
+            if from_complete:
+                count_try(S[0], action, rules.K, rules, memory)
+            else:
+                for k in range(rules.K):
+                    count_try(S[k], action, 1, rules, memory)
         update_apart(Q, S, action, reward, discount, S_next, rules.update, rules.rate, memory.errors)
-
-
-@kernel
-def count_tries(action: int, rules: Rules, memory: Memory) -> None:
-    """Count what each pathway tries; mostly all was tried before, which one look at all of them shows."""
-    new = False
-    for k in range(rules.K):
-        new |= memory.tried[memory.S[k], action] < rules.K
-    if new:
-        for k in range(rules.K):
-            count_try(memory.S[k], action, 1, rules, memory)
 
 
 @kernel
 def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> None:
     """Count pathways that took an action, up to K."""
-    if memory.tried[s, a] < rules.K:
+    if memory.untried[s] > 0 and memory.tried[s, a] < rules.K:
         memory.tried[s, a] = min(memory.tried[s, a] + pathways, rules.K)
         if memory.tried[s, a] == rules.K:
             memory.untried[s] -= 1
@@ -229,13 +229,16 @@ def learn(
     sight = glance(observation, layout)
     from_complete = is_complete(memory.previous)
     both_complete = sight.complete and from_complete
+    A = memory.Q.shape[1]
+    if rules.teach == _AVAILABLE_PAIRS and not both_complete and is_waiting(parts):
+        catch_up(A, rules.parents, layout, counts, parts)
+
     impute(action, observation, sight, rules, layout, memory, counts, parts, uniforms)
     if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
         shuffle(S_next, C_next, uniforms)
 
-    improve(action, reward, terminated, both_complete, rules, memory)
+    improve(action, reward, terminated, from_complete, sight.complete, rules, memory)
 
-    A = memory.Q.shape[1]
     if rules.teach == _EVERY_PATHWAY:
         if both_complete:
             add(S[0] * A + action, C_next[0], rules.K, _ANYWHERE, counts)
@@ -243,17 +246,16 @@ def learn(
             for k in range(rules.K):
                 add(S[k] * A + action, C_next[k], 1, memory.entries[k], counts)
     elif rules.teach != _NO_MODEL:
-        key, units, visits = S[0] * A + action, 1, -1
+        units = 1
         if both_complete:
-            n, visits = add(key, C_next[0], 1, _ANYWHERE, counts)
+            n, _ = add(S[0] * A + action, C_next[0], 1, _ANYWHERE, counts)
             if rules.parents > 0:
                 units = bundle(n + 1)
-        elif from_complete:
-            visits = counts.total[counts.head[key]]
-        if rules.teach == _AVAILABLE_PAIRS:
-            count_parts(
-                memory.previous, action, observation, units, visits, A, rules.smoothing, rules.parents, layout, parts
-            )
+        if rules.teach == _AVAILABLE_PAIRS and not (both_complete and is_waiting(parts)):
+            if units > 0:
+                count_parts(memory.previous, action, observation, units, A, layout, parts)
+            if rules.parents > 0:
+                seek_parents(memory.previous, action, observation, A, rules.smoothing, rules.parents, layout, parts)
 
     for k in range(rules.K):
         S[k], C[k] = S_next[k], C_next[k]

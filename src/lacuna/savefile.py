@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-VERSION = 3
+VERSION = 4
 _TAIL = len(b"sha256 ") + 64 + 1
 _DTYPES = {"int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
 

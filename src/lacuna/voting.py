@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from lacuna.compiled import kernel
 from lacuna.methods import VOTES
 from lacuna.qlearning import best_value
-from lacuna.streams import Uniforms, draw
 
 SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "softmax", "average"))
 
@@ -139,25 +138,11 @@ def action_probabilities(
 
 
 @kernel
-def choose_action(
-    Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, epsilon: float, uniforms: Uniforms,
-    p: NDArray[np.float64],
-) -> int:  # fmt: skip
-    """Sample an action from exactly `action_probabilities`, with one number, and a coin if ε > 0; `p` is scratch."""
-    explores = epsilon > 0 and draw(uniforms) < epsilon
-    u = draw(uniforms)
-    A = Q.shape[1]
-    if explores or S[0] == NO_STATE:
-        return int(u * A)
-    if vote == SAMPLED:
-        # A pathway at random, then one of its maximisers: no need to ask the others.
-        x = u * S.shape[0]
-        k = int(x)
-        return sample_best(Q, S[k], x - k)
-    vote_probabilities(Q, S, vote, p)
+def sample_action(p: NDArray[np.float64], u: float) -> int:
+    """An action by its probability; if rounding leaves `u` above all of them, the last one that has any."""
     last = 0
     total = 0.0
-    for a in range(A):
+    for a in range(p.shape[0]):
         if p[a] > 0:
             last = a
             total += p[a]

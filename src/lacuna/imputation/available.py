@@ -7,23 +7,26 @@ A component may depend on another one: which column a taxi comes to depends on t
 ``(s_j, s_p, a) -> s'_j`` is counted as well, and p becomes the *parent* of j once it has foretold j clearly better than
 j alone did, both judged on each transition before it was learned from.
 
-There are many pairs, and most will never be parents. So parents are looked for in a sample of the transitions, all at
-first and fewer later, picked before it is known where they lead: otherwise frequent outcomes would look rarer than they
-are. And what is often seen complete comes in bundles.
+There are many pairs, and most will never be parents. So the parent of a component is looked for only as much as that
+component is hidden: after every fourth hidden value of it, one that is seen is judged by. This is settled before it is
+known which value it will be, or frequent values would look rarer than they are.
+
+As long as nothing was ever hidden the joint counts hold everything, and in a small space components are not counted at
+all. With parents, what is often seen complete comes in bundles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, floor
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.compiled import kernel
+from lacuna.compiled import kernel, rare
 from lacuna.counts import CountTable, add
-from lacuna.space import Layout
+from lacuna.space import Layout, pack
 
 NO_PARENT = -1
 
@@ -33,11 +36,11 @@ BELOW_ONE = 1.0 - 2.0**-53
 _CLEARLY = exp(10.0)
 """How many times likelier a parent must have made what was seen, before it is taken for one."""
 
-_FIRST, _FIRST_COMPLETE = 64, 4
-"""How many transitions of a row parents are judged by before they are sampled: see `in_sample`."""
+_PRICE = 4
+"""How many values of a component must have been hidden for one that is seen to be judged by."""
 
-_GOLDEN = 0.6180339887498949
-"""The golden section: its multiples fall in with no rhythm that a world may have."""
+_MOST_WAITING = 2000
+"""Where components could need more counts than this, they are counted from the start: one step could not catch up."""
 
 # Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
 _LEAST, _MOST = 2.0**-1000, 2.0**600
@@ -47,20 +50,32 @@ class Kin(NamedTuple):
     """Which component depends on which; all empty if there are to be no parents.
 
     From ``base[j, p]`` on, the rows of the counts are the pairs of values of j and p, from ``base[j, j]`` on the values
-    of j alone; all count the sample only. ``weight[j, p]`` is the likelihood of what j did, given p, relative to that
-    without; on the diagonal what it has to exceed. ``parent[j]`` is the p of the largest weight, if it does.
+    of j alone; all count only what is judged by. ``weight[j, p]`` is the likelihood of what j did, given p, relative to
+    that without; on the diagonal what it has to exceed. ``parent[j]`` is the p of the largest weight, if it does.
+    ``due[j]`` is the number of values of j that steps led to and that were hidden, less what was spent on judging.
     """
 
     base: NDArray[np.int64]
     weight: NDArray[np.float64]
     parent: NDArray[np.int64]
+    due: NDArray[np.int64]
 
 
 class Parts(NamedTuple):
-    """Component counts: a row for every value of every component (as in ``Layout.offsets``), then those of `Kin`."""
+    """Component counts: a row for every value of every component (as in ``Layout.offsets``), then those of `Kin`.
+
+    `backlog` is the most entries that single components can have, 0 if they are counted from the start.
+    """
 
     counts: CountTable
     kin: Kin
+    backlog: int
+
+
+def most_waiting(sizes: Sequence[int], n_actions: int) -> int:
+    """Give the `backlog` of a space."""
+    entries = n_actions * sum(size**2 for size in sizes)
+    return entries if entries <= _MOST_WAITING else 0
 
 
 def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
@@ -71,7 +86,7 @@ def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
         base[j, p] = rows
         rows += sizes[j] * (sizes[p] if p != j else 1)
     np.fill_diagonal(weight, _CLEARLY)
-    return Kin(base, weight, np.full(d, NO_PARENT, dtype=np.int64)), rows
+    return Kin(base, weight, np.full(d, NO_PARENT, dtype=np.int64), np.zeros(d, dtype=np.int64)), rows
 
 
 def weights_possible(weight: NDArray[np.float64]) -> bool:
@@ -95,8 +110,14 @@ def choose_parent(j: int, kin: Kin) -> None:
 
 @kernel
 def most_adds(d: int, parts: Parts) -> int:
-    """The most rows of the counts that one step can add to."""
-    return int(d * (1 + parts.kin.parent.shape[0]))
+    """The most transitions that one step can add to the counts, what was waited for included."""
+    return int(d * (1 + parts.kin.parent.shape[0])) + (parts.backlog if is_waiting(parts) else 0)
+
+
+@kernel
+def is_waiting(parts: Parts) -> bool:
+    """Whether components are not counted yet, because the joint counts hold all that was seen."""
+    return bool(parts.backlog > 0 and parts.counts.used[0] == 0)
 
 
 @kernel
@@ -121,57 +142,70 @@ def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout
 def bundle(n: int) -> int:
     """How many equal transitions to pass on to the component counts with the n-th one.
 
-    One by one up to 4, then two at a time up to 8, four up to 16 and so on: whenever n has at most two binary digits
-    before its zeros. More than two thirds of them have then been passed on at any time.
+    All that wait, whenever n is a power of two: more than half of them have then been passed on at any time.
     """
-    if n >= 4 * (n & -n):
-        return 0
-    size = 1
-    while 4 * size < n:
-        size *= 2
-    return size
-
-
-def not_passed_on(n: int) -> int:
-    """How many of `n` equal transitions still wait for their bundle."""
-    return n % (1 << max(n.bit_length() - 2, 0))
+    return max(n // 2, 1) if n & (n - 1) == 0 else 0
 
 
 @kernel
-def in_sample(total: int, visits: int) -> bool:
-    """Whether parents are judged by a transition, from a row with so many counts; see `count_parts` for `visits`.
-
-    By the first 64 of a row, then by a share of 8/√total. After a complete state by the first 4 visits, then after 4,
-    8, 16 and so on: from then on the joint counts know best. It must not matter where the transition leads, nor what
-    was seen of that, or what is seen more often would look likelier.
-    """
-    if visits >= 0:
-        return bool(visits < _FIRST_COMPLETE or visits & (visits - 1) == 0)
-    x = total * _GOLDEN
-    x -= floor(x)
-    return bool(x * x * total <= _FIRST)
+def not_passed_on(n: int) -> int:
+    """How many of `n` equal transitions still wait for their bundle."""
+    size = 1
+    while 2 * size <= n:
+        size *= 2
+    return n - size
 
 
 @kernel
 def count_parts(
-    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], units: int, visits: int, A: int,
-    smoothing: float, backoff: float, layout: Layout, parts: Parts,
+    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], units: int, A: int, layout: Layout,
+    parts: Parts,
 ) -> None:  # fmt: skip
-    """Count every component that was seen before and after the action, and judge who foretold it best.
-
-    After a complete state `visits` is how often the action was taken there before and led to another; else it is -1.
-    With 0 `units` the transition waits for its bundle, but may be in the sample.
-    """
-    if units == 0 and not in_sample(0, visits):
-        return
+    """Count every component that was seen before and after the action."""
     for j in range(observation.shape[0]):
         if previous[j] >= 0 and observation[j] >= 0:
-            total = 0
-            if units > 0:
-                key = part_key(j, previous[j], action, A, layout)
-                _, total = add(key, observation[j], units, _ANYWHERE, parts.counts)
-            if backoff > 0 and in_sample(total, visits):
-                weigh_parents(j, previous, action, observation[j], A, smoothing, backoff, layout, parts)
+            add(part_key(j, previous[j], action, A, layout), observation[j], units, _ANYWHERE, parts.counts)
+
+
+@rare
+def catch_up(A: int, backoff: float, layout: Layout, counts: CountTable, parts: Parts) -> None:
+    """Count the components of all that is in the joint counts, as far as they would have been passed on."""
+    if counts.used[0] == 0:
+        return
+    for key in range(counts.head.shape[0]):
+        i = counts.head[key]
+        if i == 0:
+            continue
+        code = pack(key // A, layout)
+        for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
+            units = counts.n[entry] - (not_passed_on(counts.n[entry]) if backoff > 0 else 0)
+            for j in range(layout.sizes.shape[0]):
+                place = part_key(j, value_in(code, j, layout), key % A, A, layout)
+                add(place, value_in(counts.code[entry], j, layout), units, _ANYWHERE, parts.counts)
+
+
+@kernel
+def seek_parents(
+    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], A: int, smoothing: float, backoff: float,
+    layout: Layout, parts: Parts,
+) -> None:  # fmt: skip
+    """For each component of which enough was hidden before, judge who foretold best what is seen of it now."""
+    due = parts.kin.due
+    for j in range(observation.shape[0]):
+        if observation[j] < 0:
+            due[j] += 1
+        elif due[j] >= _PRICE and previous[j] >= 0 and sees_another(j, previous):
+            due[j] -= _PRICE
+            weigh_parents(j, previous, action, observation[j], A, smoothing, backoff, layout, parts)
+
+
+@kernel
+def sees_another(j: int, observation: NDArray[np.int64]) -> bool:
+    """Whether a component other than `j` was seen."""
+    found = False
+    for p in range(observation.shape[0]):
+        found |= p != j and observation[p] >= 0
+    return bool(found)
 
 
 @kernel

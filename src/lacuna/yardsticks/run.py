@@ -108,7 +108,7 @@ def learn_knowing(action: int, step: Step, scene: Scene, supply: Supply, sage: S
         )
         return
     sight = glance(scene.observation, sage.layout)
-    both_complete = sight.complete and sage.was_complete[0]
+    from_complete = sage.was_complete[0]
     sage.was_complete[0] = sight.complete
     sage.here_next[0] = step.arrival
     if sage.knows == _TRANSITIONS:
@@ -120,7 +120,7 @@ def learn_knowing(action: int, step: Step, scene: Scene, supply: Supply, sage: S
     for k in range(rules.K):
         memory.S_next[k] = world.shows[sage.here_next[k]]
     if sage.knows != _STATE:
-        improve(action, step.reward, step.terminated, both_complete, rules, memory)
+        improve(action, step.reward, step.terminated, from_complete, sight.complete, rules, memory)
     for k in range(rules.K):
         sage.here[k], memory.S[k] = sage.here_next[k], memory.S_next[k]
         memory.C[k] = world.codes[sage.here[k]]
