@@ -101,7 +101,7 @@ OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     *((put("part_weight", (0, 1), value=w), "a weight of a parent is none that could have come about")
       for w in (np.nan, np.inf, 0.0, -1.0, 1e300)),
     (put("part_weight", value=np.ones((2, 2))), r"part_weight holds float64 in shape \(2, 2\); it must be"),
-    (put("part_due", 0, value=2**60), f"part_due holds {2**60}"),
+    *((put("part_due", 0, value=n), f"part_due holds {n}") for n in (-1, 2**60)),
     # The last row is of a pair whose first component has four values, the first of a component with three.
     (put("part_codes", -1, value=4), "the component counts name a value outside its component"),
     (put("part_codes", 0, value=3), "the component counts name a value outside its component"),

@@ -370,7 +370,7 @@ class Agent:
         if not weights_possible(weight):
             raise ValueError("a weight of a parent is none that could have come about")
         self.kin.weight[:] = weight
-        self.kin.due[:] = savefile.take(arrays, "part_due", "int64", self.kin.due.shape, -MAX_COUNT, MAX_COUNT)
+        self.kin.due[:] = savefile.take(arrays, "part_due", "int64", self.kin.due.shape, 0, MAX_COUNT)
         for j in range(self.kin.parent.shape[0]):
             choose_parent(j, self.kin)
 
