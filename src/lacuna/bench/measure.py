@@ -69,7 +69,7 @@ def _one_core(
     for turn in range(2 * repeats):
         run = _timed_run(mdp, settings, theta, turn)
         best = min(best, run.seconds / STEPS * 1e9)
-        # Twice for each time of the other program, which leaves the processor's memory full of what is its own.
+        # Twice for each time of the other program: right after it the same steps may take half as long again.
         if turn % 2 and cpp is not None and with_cpp:
             best_cpp = min(best_cpp, cpp.nanoseconds(settings, theta))
     row: dict[str, Any] = {"method": name, "K": settings.pathways, "theta": theta, "ns_per_step": best}
@@ -81,7 +81,7 @@ def _one_core(
 
 
 def _timed_run(mdp: TabularMDP, settings: Settings, theta: float, turn: int = 0) -> Run:
-    # Tables whose addresses end alike hinder each other in the processor, by up to a half: move them with every turn.
+    # Where the tables happen to lie in memory changes the time of a step, by up to a half: move them with every turn.
     spacers = [np.zeros(size) for size in (8 + 31 * turn, 8 + 57 * turn)]
     run = Run(mdp, mcar(mdp.space, theta), settings, seed=0)
     run.advance(STEPS)

@@ -40,7 +40,7 @@ _PRICE = 4
 """How many values of a component must have been hidden for one that is seen to be judged by."""
 
 _MOST_WAITING = 2000
-"""Where components could need more counts than this, they are counted from the start: one step could not catch up."""
+"""Where components could need more counts than this, they are counted from the start: room to catch up costs memory."""
 
 # Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
 _LEAST, _MOST = 2.0**-1000, 2.0**600
