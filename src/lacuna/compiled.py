@@ -16,19 +16,24 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 @cache
+def kernels_digest() -> str:
+    """Digest of the source of all kernels and of the tuples they take: what fixes the bits they give."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        source = path.read_bytes()
+        if b"kernel" in source or b"NamedTuple" in source:
+            digest.update(source)
+    return digest.hexdigest()[:16]
+
+
+@cache
 def cache_folder() -> str:
-    """Folder for compiled kernels, named after the source of all kernels and of the tuples they take.
+    """Folder for compiled kernels, named after the source of all of them.
 
     Numba notices a change in the file of the outermost compiled function only; a kernel edited in another
     file would silently run in its old form. A folder per state of the source makes that impossible.
     """
-    package = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        source = path.read_bytes()
-        if b"kernel" in source or b"NamedTuple" in source:
-            digest.update(source)
-    return str(package / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}")
+    return str(Path(__file__).parent / "__pycache__" / f"kernels-{kernels_digest()}")
 
 
 def kernel(function: F, *, inline: bool = True) -> F:
