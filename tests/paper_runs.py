@@ -7,12 +7,16 @@ from typing import Any
 
 import polars as pl
 
+from lacuna.report.series import Source
+from lacuna.study.evidence import Draw, Reading, Selection
 from lacuna.study.runner import execute
 from lacuna.study.spec import Study
 from lacuna.study.store import SCHEMA
 
 STEPS = 3000
 TUNING, FRESH = (0, 1, 2), (1000, 1001, 1002)
+DRAWS = tuple(Draw(TUNING, (trial,)) for trial in FRESH)
+"""Three draws that report a trial each. They share their tuning trials, to save runs."""
 
 _ALL = [{"name": name} for name in ("random-action", "last-fully-observed", "last-observed", "missing-as-state")] + [
     {"name": name, "K": [1, 5, 10], "p_shuffle": [0.0, 0.1]} for name in ("mi-synthetic", "mi-conservative")
@@ -45,6 +49,11 @@ def table() -> pl.DataFrame:
         rows += _runs(_MCAR, _OURS, {}, {}, first)
     rows += _runs(_MCAR, _ALL, {"continuing": True}, {"alpha": 0.5, "gamma": 0.5, "epsilon": 0.05}, TUNING)
     return pl.DataFrame(rows, schema=SCHEMA).unique("id", maintain_order=True)
+
+
+def source(runs: pl.DataFrame, reading: Reading = "episodic", selection: Selection = "as-published") -> Source:
+    """What charts are drawn from."""
+    return Source(runs, reading, selection, DRAWS)
 
 
 def _runs(

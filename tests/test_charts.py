@@ -19,7 +19,7 @@ from lacuna.report.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_ag
 from lacuna.report.files import spec_of, write_files
 from lacuna.report.looks import DARK, look_of, name_of
 from lacuna.report.panels import LOWEST
-from lacuna.report.series import PATH, REWARD, STAY, WATER, Source, Wanted, by_rate, over_time
+from lacuna.report.series import PATH, REWARD, STAY, WATER, Wanted, by_rate, over_time
 from lacuna.report.world_chart import worlds
 from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
 from lacuna.study.selection import MEASURES
@@ -35,7 +35,7 @@ def table() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def specs(table: pl.DataFrame) -> dict[str, Any]:
-    source = Source(table)
+    source = paper_runs.source(table)
     return {figure.id: spec_of(figure.draw(source)) for figure in (*FIGURES, BEYOND)}
 
 
@@ -74,18 +74,20 @@ def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:
 
 
 def test_a_chart_is_what_vega_lite_allows(table: pl.DataFrame) -> None:
-    chart = mcar_theta(Source(table))
+    chart = mcar_theta(paper_runs.source(table))
     assert chart is not None
     chart.to_dict(validate=True)
 
 
 @pytest.mark.parametrize("figure", [*FIGURES, BEYOND], ids=lambda figure: figure.id)
 def test_a_table_without_runs_gives_no_chart(figure: Any) -> None:
-    assert figure.draw(Source(pl.DataFrame(schema=SCHEMA))) is None
+    assert figure.draw(paper_runs.source(pl.DataFrame(schema=SCHEMA))) is None
 
 
 def test_a_figure_not_run_in_a_reading_has_no_chart(table: pl.DataFrame) -> None:
-    drawn = {figure.id: figure.draw(Source(table, "continuing")) is not None for figure in (*FIGURES, BEYOND)}
+    drawn = {
+        figure.id: figure.draw(paper_runs.source(table, "continuing")) is not None for figure in (*FIGURES, BEYOND)
+    }
     assert drawn == {
         "mcar-theta": True, "mcar-time": True, "mcolor": False, "mfog": False, "choosing-k": True, "mixing": True,
         "stay": True, "beyond": False,
@@ -93,7 +95,11 @@ def test_a_figure_not_run_in_a_reading_has_no_chart(table: pl.DataFrame) -> None
 
 
 def test_means_against_the_rate_are_those_of_the_runs(table: pl.DataFrame) -> None:
-    point = by_rate(Source(table), EVERY).filter(series="MI K=10, synthetic", measure=WATER, x=0.4).row(0, named=True)
+    point = (
+        by_rate(paper_runs.source(table), EVERY)
+        .filter(series="MI K=10, synthetic", measure=WATER, x=0.4)
+        .row(0, named=True)
+    )
     runs = table.filter(continuing=False, missingness="mcar:0.4", method="mi-synthetic", K=10, p_shuffle=0.0).filter(
         pl.col("trial") < 1000
     )
@@ -109,7 +115,7 @@ def test_means_against_the_rate_are_those_of_the_runs(table: pl.DataFrame) -> No
 
 
 def test_held_out_shows_fresh_trials_and_counts_the_open_episode(table: pl.DataFrame) -> None:
-    point = by_rate(Source(table, selection="held-out"), EVERY)
+    point = by_rate(paper_runs.source(table, selection="held-out"), EVERY)
     point = point.filter(series="Last observed (V2)", measure=PATH, x=0.2)
     runs = table.filter(continuing=False, missingness="mcar:0.2", method="last-observed")
     runs = runs.filter(pl.col("trial") >= 1000)
@@ -122,7 +128,9 @@ def test_held_out_shows_fresh_trials_and_counts_the_open_episode(table: pl.DataF
 
 
 def test_curves_are_running_means_over_completed_episodes(table: pl.DataFrame) -> None:
-    points = over_time(Source(table), EVERY, ["mcar:0.2"]).filter(series="Missing as a state", measure=REWARD)
+    points = over_time(paper_runs.source(table), EVERY, ["mcar:0.2"]).filter(
+        series="Missing as a state", measure=REWARD
+    )
     runs = table.filter(continuing=False, missingness="mcar:0.2", method="missing-as-state")
     runs = runs.filter(pl.col("trial") < 1000)
     for point in points.iter_rows(named=True):
@@ -143,7 +151,7 @@ def test_a_curve_begins_when_every_trial_has_completed_an_episode(table: pl.Data
         for run in runs.iter_rows(named=True)
     ]
     assert len(set(firsts)) > 1
-    points = over_time(Source(table), EVERY, ["mcar:0.2"]).filter(series="Last observed (V2)", measure=PATH)
+    points = over_time(paper_runs.source(table), EVERY, ["mcar:0.2"]).filter(series="Last observed (V2)", measure=PATH)
     assert points["x"].min() >= max(firsts)
     assert points["n"].unique().to_list() == [3]
 
@@ -169,12 +177,12 @@ def test_mixing_is_dashed_and_a_single_pathway_cannot_mix(specs: dict[str, Any])
 def test_runs_of_different_lengths_are_refused(table: pl.DataFrame) -> None:
     mixed = table.with_columns(steps=pl.when(pl.col("trial") == 0).then(10).otherwise("steps"))
     with pytest.raises(ValueError, match="runs of different lengths"):
-        mcar_theta(Source(mixed))
+        mcar_theta(paper_runs.source(mixed))
 
 
 def test_a_series_that_lacks_a_trial_is_left_out(table: pl.DataFrame) -> None:
     gone = table.filter(~((pl.col("method") == "last-observed") & (pl.col("trial") == 1)))
-    assert series_of(spec_of(mcar_theta(Source(gone)))) == {name_of(shown) for shown in ALL_METHODS} - {
+    assert series_of(spec_of(mcar_theta(paper_runs.source(gone)))) == {name_of(shown) for shown in ALL_METHODS} - {
         "Last observed (V2)"
     }
 
@@ -243,15 +251,17 @@ def test_charts_as_files(tmp_path: Path, specs: dict[str, Any]) -> None:
 
 
 def test_the_headline_figure_says_on_which_trials(table: pl.DataFrame) -> None:
-    spec = spec_of(reward_against_theta(Source(table, selection="held-out")))
-    assert spec["concat"][0]["title"]["text"].startswith("Total reward per episode (means over 3 fresh trials")
+    spec = spec_of(reward_against_theta(paper_runs.source(table, selection="held-out")))
+    assert spec["concat"][0]["title"]["text"].startswith(
+        "Total reward per episode (means over 3 fresh trials in 3 draws"
+    )
     assert {row["panel"] for row in spec["datasets"]["points"]} == {REWARD}
     assert series_of(spec) == {name_of(shown) for shown in ALL_METHODS}
-    assert reward_against_theta(Source(pl.DataFrame(schema=SCHEMA))) is None
+    assert reward_against_theta(paper_runs.source(pl.DataFrame(schema=SCHEMA))) is None
 
 
 def test_rows_are_handed_over_and_the_chart_keeps_them(table: pl.DataFrame) -> None:
-    chart = mcar_theta(Source(table))
+    chart = mcar_theta(paper_runs.source(table))
     assert chart is not None
     assert spec_of(chart)["datasets"]["points"] == spec_of(chart)["datasets"]["points"] == chart.datasets["points"]
     assert spec_of(chart) == chart.to_dict(validate=False)

@@ -20,11 +20,11 @@ from lacuna.report.files import FORMATS, write_files
 from lacuna.report.headline import headline
 from lacuna.report.page import Figure, Section, as_json, table
 from lacuna.report.page import Page as Shell
-from lacuna.report.series import REWARD, Source, Wanted, by_rate
+from lacuna.report.series import REWARD, Wanted, by_rate
 from lacuna.study.claims import CLAIMS, Finding
 from lacuna.study.evidence import MI_SYNTHETIC
 from lacuna.study.standing import KNOWING, OURS, Standing
-from lacuna.study.verdicts import Ask, Region, Sample, decide
+from lacuna.study.verdicts import Ask, Basis, Region, Sample, decide
 
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
@@ -40,7 +40,9 @@ def findings() -> list[Finding]:
     """Three verdicts, over and over."""
     samples = (np.array([1.0, 2.0, 3.0]) * 0.1 + 5, np.array([-1.0, 0.0, 2.0]), np.array([-5.0, -5.1, -5.2]))
     return [
-        decide(claim.id, *way, 3, [Ask("one <b>minus</b> other", Sample(samples[i % 3]), Region(0), "reward")] * 2)
+        decide(
+            claim.id, Basis(*way, 3), [Ask("one <b>minus</b> other", Sample(samples[i % 3]), Region(0), "reward")] * 2
+        )
         for way in WAYS
         for i, claim in enumerate(CLAIMS)
     ]
@@ -51,7 +53,7 @@ def standings() -> dict[str, list[Standing]]:
     rng = np.random.default_rng(3)
     values = {shown: base + rng.normal(size=4) for shown, base in ((MI_SYNTHETIC, 60.0), (KNOWING["qmdp"], 90.0))}
     found = [
-        Standing.of("lake", name, values | {OURS: 60 + shift + rng.normal(size=4)})
+        Standing.of("lake", name, Basis("episodic", "held-out", 4), values | {OURS: 60 + shift + rng.normal(size=4)})
         for name, shift in (("mcar:0.8", 20.0), ("mcar:0.2", 0.0), ("bursts:0.1,0.3", -20.0))
     ]
     return {way: [one for one in found if one is not None] for way in ("as-published", "held-out", "untuned")}
@@ -74,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "theory" / "index.html").write_text("theory")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper_page, "write_files", write_some_files)
-        paper_page.write_paper_page(folder, paper_runs.table(), findings(), standings(), ABOUT)
+        paper_page.write_paper_page(folder, paper_runs.table(), findings(), standings(), ABOUT, paper_runs.DRAWS)
     return folder
 
 
@@ -222,7 +224,7 @@ def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
     tooltip = page.locator("#vg-tooltip-element")
     expect(tooltip).to_be_visible()
     told = dict(re.findall(r"(.+)\t\s*(.+)", tooltip.inner_text()))
-    point = by_rate(Source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(
+    point = by_rate(paper_runs.source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(
         measure=REWARD, x=float(told["θ"].replace("−", "-"))
     )
     mean = float(told["MI K=10, synthetic"].split()[0].replace("−", "-"))
@@ -396,7 +398,7 @@ def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> Non
 
 def test_the_headline_is_computed(visit: Visit) -> None:
     numbers = visit.page.locator("#result .numbers:visible dd").all_inner_texts()
-    best = by_rate(Source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(measure=REWARD, x=0.4)
+    best = by_rate(paper_runs.source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(measure=REWARD, x=0.4)
     assert numbers[0] == f"{best['mean'].item():.1f}"
     assert numbers[1] == "8 of 24"
     words = visit.page.locator("#result .short:visible").inner_text()

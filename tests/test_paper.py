@@ -19,7 +19,7 @@ from lacuna.paper import command, reproduce
 from lacuna.paper.plan import BEYOND, FOLDER, NAMES, Form, beyond_studies, paper_studies
 from lacuna.paper.reproduce import Gathered, Request, RunsFailedError, gather, write_up
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Evidence, Reading
+from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading
 from lacuna.study.runner import Progress
 from lacuna.study.spec import Study
 from lacuna.study.standing import Standings
@@ -44,7 +44,8 @@ methods = [
     {name = "mi-conservative", K = [1, 5, 10], p_shuffle = [0.0, 0.1]},
 ]
 """
-FRESH = range(1000, 1003)
+FEW = (Draw((0, 1, 2, 3, 4), (1000, 1001)), Draw((5, 6, 7, 8, 9), (1002, 1003)))
+PUBLISHED = FEW[0].tuning
 
 
 def names(studies: Sequence[Study]) -> list[str]:
@@ -71,7 +72,7 @@ def test_the_reduced_studies_are_a_part_of_the_full_ones_with_all_methods_and_tr
     for part, full in zip(reduced, paper_studies("full", reading), strict=True):
         assert part.spec.name == full.spec.name
         assert set(names([part])) < set(names([full]))
-        assert part.spec.trials == len(TUNING_TRIALS) == 5
+        assert part.spec.trials == len(PUBLISHED) == 5
     assert {settings.method for study in reduced for settings in study.settings} == set(METHODS) - {"mi-available"}
 
 
@@ -84,7 +85,7 @@ def test_there_is_no_study_that_nobody_runs() -> None:
 def test_what_goes_beyond_the_paper_adds_no_run_of_its_methods_to_its_settings() -> None:
     # Or claims would meet kinds of missingness under which only a part of the methods was run.
     reduced = set(names(paper_studies("reduced")))
-    for study in beyond_studies(TUNING_TRIALS):
+    for study in beyond_studies(PUBLISHED):
         for run in study.runs():
             papers = run.world == "lake" and run.settings.method in set(METHODS) - {"mi-available"}
             assert not papers or run.missingness.startswith("bursts") or run.id in reduced
@@ -121,22 +122,23 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def page(
-    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: dict[str, Any]
-) -> Path:
+    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: dict[str, Any],
+    draws: Sequence[Draw],
+) -> Path:  # fmt: skip
     path = folder / "index.html"
-    path.write_text(f"{table.height} {len(findings)} {sorted(standings)} {about['command']}")
+    path.write_text(f"{table.height} {len(findings)} {len(draws)} {sorted(standings)} {about['command']}")
     return path
 
 
 def run(tiny: Path, out: str, request: Request = Request(), **options: Any) -> Gathered:  # noqa: B008  frozen
-    return gather(Path(out), request, workers=2, folder=tiny, fresh=FRESH, **options)
+    return gather(Path(out), request, workers=2, folder=tiny, draws=FEW, **options)
 
 
 def test_all_files_are_written(tiny: Path) -> None:
     gathered = run(tiny, "out")
     findings, files = write_up(gathered, page)
     assert [path.name for path in files] == ["results.parquet", "claims.json", "index.html"]
-    asked = set(names([*paper_studies("reduced", folder=tiny), *beyond_studies(TUNING_TRIALS, tiny)]))
+    asked = set(names([*paper_studies("reduced", folder=tiny), *beyond_studies(PUBLISHED, tiny)]))
     results = pl.read_parquet("out/results.parquet")
     assert set(results["id"]) == asked
     assert results.filter(world="lake")["curve_step"].list.len().max() == 3
@@ -168,7 +170,7 @@ def test_more_can_be_added_later_and_nothing_is_run_twice(tiny: Path) -> None:
 def test_both_readings_and_held_out_trials(tiny: Path) -> None:
     gathered = run(tiny, "out", Request(continuing=True, honest=True))
     findings, _ = write_up(gathered, page)
-    ways = [(finding.reading, finding.selection) for finding in findings[:: len(CLAIMS)]]
+    ways = [finding.way for finding in findings[:: len(CLAIMS)]]
     assert ways == [
         ("episodic", "as-published"),
         ("episodic", "held-out"),
@@ -176,18 +178,30 @@ def test_both_readings_and_held_out_trials(tiny: Path) -> None:
         ("continuing", "held-out"),
     ]
     assert len(findings) == 4 * len(CLAIMS)
-    assert gathered.about["fresh_trials"] == list(FRESH)
+    assert (gathered.about["fresh_trials"], gathered.about["draws"]) == ([1000, 1001, 1002, 1003], 2)
     # Everything a held-out verdict looks at was run: no part lacks anything.
     for finding in findings:
         for part in finding.parts:
             assert "was not run" not in part.note, part
             assert "lacks trials" not in part.note, part
-    fresh = gathered.table.filter(pl.col("trial") >= FRESH[0])
+    fresh = gathered.table.filter(pl.col("trial") >= 1000)
     for reading in ("episodic", "continuing"):
-        seen = Evidence(gathered.table, "episodic" if reading == "episodic" else "continuing", "held-out", fresh=FRESH)
-        chosen = seen.choice.height
-        assert fresh.filter(continuing=reading == "continuing").height >= chosen * len(FRESH)
+        seen = Evidence(gathered.table, "episodic" if reading == "episodic" else "continuing", "held-out", FEW)
+        assert fresh.filter(continuing=reading == "continuing").height >= seen.choice.height * 2
     assert "--continuing --honest" in gathered.about["command"]
+    # Whoever wants to repeat a row finds the settings of every method, in every draw, under every missingness.
+    choices = json.loads(Path("out/claims.json").read_text())["choices"]
+    rows = pl.DataFrame(choices["rows"], schema=choices["columns"], orient="row")
+    for reading in ("episodic", "continuing"):
+        for selection, n_draws in (("as-published", 1), ("held-out", 2)):
+            here = rows.filter(reading=reading, selection=selection)
+            seen = Evidence(gathered.table, reading, selection, FEW)  # type: ignore[arg-type]
+            assert here["draw"].n_unique() == n_draws
+            wanted = seen.choice.select(here.drop("reading", "selection", "among").columns)
+            assert (
+                here.filter(among="all").select(wanted.columns).sort(wanted.columns).equals(wanted.sort(wanted.columns))
+            )
+            assert here.filter(pl.col("among") == "stay=True, epsilon=0.0").height == 2 * n_draws
     assert run(tiny, "out", Request(continuing=True, honest=True)).about["runs_made_now"] == 0
 
 
@@ -219,7 +233,7 @@ def test_progress_counts_over_all_studies(tiny: Path) -> None:
     run(tiny, "out", watch=lambda what, progress: told.append((what, progress.done, progress.total)))
     wanted = {
         "reduced study, episodic": len(names(paper_studies("reduced", folder=tiny))),
-        "ours and the yardsticks, trials from 0": len(set(names(beyond_studies(TUNING_TRIALS, tiny)))),
+        "ours and the yardsticks, trials from 0": len(set(names(beyond_studies(PUBLISHED, tiny)))),
     }
     assert list(dict.fromkeys(what for what, _, _ in told)) == list(wanted)
     for what, total in wanted.items():
@@ -258,7 +272,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *w
 def test_the_command_ends_with_verdicts_and_what_to_open(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reproduce, "gather", partial(gather, folder=tiny, fresh=FRESH))
+    monkeypatch.setattr(reproduce, "gather", partial(gather, folder=tiny, draws=FEW))
     monkeypatch.setattr(command, "_page_writer", lambda: page)
     code, out, err = call(monkeypatch, capsys, "--out", "out", "--continuing")
     assert code == 0
@@ -286,7 +300,9 @@ def test_wrong_words_give_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_defaults_are_those_of_the_paper() -> None:
-    assert list(FRESH_TRIALS) == list(range(1000, 1050))
+    assert [draw.tuning for draw in DRAWS] == [tuple(range(first, first + 5)) for first in range(0, 40, 5)]
+    fresh = [trial for draw in DRAWS for trial in draw.fresh]
+    assert fresh == list(range(1000, 1160))
     assert Request().readings == ("episodic",)
     assert Request(full=True, continuing=True, honest=True).command(Path("x")) == (
         "lacuna paper --full --continuing --honest --out x"

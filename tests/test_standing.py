@@ -15,10 +15,12 @@ from lacuna.study.selection import with_open_episode
 from lacuna.study.spec import Study
 from lacuna.study.standing import KNOWING, OURS, PAPERS, Standing, against_tuned, against_untuned
 from lacuna.study.store import SCHEMA
+from lacuna.study.verdicts import Basis
 
 REWARD = "mean_total_reward_with_open"
 V2 = Shown("last-observed")
 MI = Shown("mi-synthetic", 10, 0.1)
+FOUR = Basis("episodic", "as-published", 4)
 
 
 def test_the_paper_has_sixteen_methods_and_ours_is_none_of_them() -> None:
@@ -35,7 +37,7 @@ def test_a_standing_is_what_its_numbers_say() -> None:
         KNOWING["qmdp"]: np.array([82.0, 84.0, 83.0]),
         KNOWING["optimum"]: np.array([90.0, 91.0, 92.0]),
     }
-    found = Standing.of("lake", "mcar:0.8", values)
+    found = Standing.of("lake", "mcar:0.8", FOUR, values)
     assert found is not None
     assert found.best == MI
     assert (found.theirs.estimate, found.ours.estimate, found.ahead.estimate) == (72.0, 78.0, 6.0)
@@ -51,17 +53,17 @@ def test_a_standing_is_what_its_numbers_say() -> None:
 
 def test_without_a_way_to_go_there_is_no_share() -> None:
     values = {V2: np.array([60.0, 62.0, 64.0]), OURS: np.array([61.0, 60.0, 66.0])}
-    plain = Standing.of("lake", "mcar:0.8", values)
+    plain = Standing.of("lake", "mcar:0.8", FOUR, values)
     assert plain is not None
     assert plain.share is None
-    level = Standing.of("lake", "mcar:0.8", values | {KNOWING["qmdp"]: np.array([63.0, 61.0, 62.0])})
+    level = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING["qmdp"]: np.array([63.0, 61.0, 62.0])})
     assert level is not None
     assert level.share is None
-    above = Standing.of("lake", "mcar:0.8", values | {KNOWING["qmdp"]: np.array([50.0, 51.0, 52.5])})
+    above = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING["qmdp"]: np.array([50.0, 51.0, 52.5])})
     assert above is not None
     assert above.share is None
-    assert Standing.of("lake", "mcar:0.8", {V2: values[V2]}) is None
-    assert Standing.of("lake", "mcar:0.8", {OURS: values[OURS]}) is None
+    assert Standing.of("lake", "mcar:0.8", FOUR, {V2: values[V2]}) is None
+    assert Standing.of("lake", "mcar:0.8", FOUR, {OURS: values[OURS]}) is None
 
 
 @pytest.mark.parametrize("fresh", [False, True])
@@ -69,7 +71,7 @@ def test_tuned_methods_are_compared_on_the_trials_of_their_selection(fresh: bool
     table = paper_runs.table()
     trials = paper_runs.FRESH if fresh else paper_runs.TUNING
     seen = Evidence(
-        table, "episodic", "held-out" if fresh else "as-published", paper_runs.TUNING, paper_runs.FRESH
+        table, "episodic", "held-out" if fresh else "as-published", paper_runs.DRAWS
     )  # fmt: skip
     found = against_tuned(seen)
     # Only these had more than one setting to choose from.
@@ -110,8 +112,7 @@ def test_another_variant_of_ours_changes_nothing() -> None:
     variants = table.filter(method="mi-available").with_columns(parents=pl.lit(0.0), mean_total_reward=pl.lit(0.0))
     both = pl.concat([table, variants])
     found, again = (
-        against_tuned(Evidence(runs, "episodic", "as-published", paper_runs.TUNING, paper_runs.FRESH))
-        for runs in (table, both)
+        against_tuned(Evidence(runs, "episodic", "as-published", paper_runs.DRAWS)) for runs in (table, both)
     )
     assert found == again
     assert found

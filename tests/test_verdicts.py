@@ -7,9 +7,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from lacuna.study.verdicts import Ask, OneOf, Region, Sample, Verdict, average, decide
+from lacuna.study.verdicts import Ask, Basis, OneOf, Region, Sample, Verdict, average, decide, most_wrong_by_chance
 
 ABOVE = Region(0.0)
+FIVE = Basis("episodic", "as-published", 5)
 
 
 def sample(mean: float, spread: float = 1.0, n: int = 5) -> Sample:
@@ -23,7 +24,7 @@ def ask(mean: float, wanted: Region = ABOVE, spread: float = 1.0) -> Ask:
 
 
 def verdict(*asked: Ask | OneOf) -> Verdict:
-    return decide("claim", "episodic", "as-published", 5, asked).verdict
+    return decide("claim", FIVE, asked).verdict
 
 
 @pytest.mark.parametrize(
@@ -72,11 +73,11 @@ def test_one_of_several_is_enough_if_it_holds_after_correction() -> None:
 
 
 def test_the_part_shown_is_the_one_that_decides() -> None:
-    finding = decide("claim", "episodic", "held-out", 5, [ask(9.0), ask(3.0, spread=0.1), ask(5.0, spread=3.0)])
+    finding = decide("claim", FIVE, [ask(9.0), ask(3.0, spread=0.1), ask(5.0, spread=3.0)])
     assert finding.verdict == "supported"
     assert finding.effect == pytest.approx(5.0)
     assert finding.note == "5.0, wanted above 0. All 3 comparisons hold."
-    finding = decide("claim", "episodic", "held-out", 5, [ask(9.0), ask(-9.0), ask(-99.0)])
+    finding = decide("claim", FIVE, [ask(9.0), ask(-9.0), ask(-99.0)])
     assert finding.effect == pytest.approx(-99.0)
     assert finding.note == "-99.0, wanted above 0. 2 of 3 comparisons fail."
 
@@ -85,7 +86,7 @@ def test_what_is_missing_goes_along_with_the_numbers() -> None:
     gap = Sample(np.full(5, np.nan), ("V1 was not run",))
     for broken in (gap - sample(1.0), sample(1.0) + gap, sample(1.0) / gap, average([sample(1.0), gap])):
         assert broken.gaps == ("V1 was not run",)
-        finding = decide("claim", "episodic", "held-out", 5, [Ask("part", broken, ABOVE, "unit"), ask(3.0)])
+        finding = decide("claim", FIVE, [Ask("part", broken, ABOVE, "unit"), ask(3.0)])
         assert finding.verdict == "undecided"
         assert finding.effect == pytest.approx(3.0)
         assert "V1 was not run" in finding.note
@@ -98,6 +99,46 @@ def test_a_refuted_part_refutes_even_if_another_is_missing() -> None:
     gap = Ask("part", Sample(np.full(5, np.nan), ("V1 was not run",)), ABOVE, "unit")
     assert verdict(gap, ask(-9.0)) == "not supported"
     assert verdict(gap, ask(9.0)) == "undecided"
+
+
+def constant(mean: float) -> Ask:
+    return Ask(f"constant {mean}", Sample(np.full(5, mean)), ABOVE, "unit")
+
+
+@pytest.mark.parametrize("effect", [7.0, -7.0])
+def test_a_part_without_spread_never_hides_the_one_that_refutes(effect: float) -> None:
+    finding = decide("claim", FIVE, [constant(effect), ask(9.0), ask(-4.0)])
+    assert finding.verdict == "not supported"
+    assert finding.effect == pytest.approx(-4.0)
+
+
+def test_a_part_without_spread_is_shown_where_it_decides() -> None:
+    only = decide("claim", FIVE, [ask(9.0), constant(7.0)])
+    assert only.verdict == "undecided"
+    assert only.effect == pytest.approx(7.0)
+    assert "of unknown spread" in only.note
+    # Inside its region it is farther from failing than a part that may fail, outside it is nearer.
+    inside = decide("claim", FIVE, [constant(7.0), ask(9.0), ask(0.1)])
+    assert inside.verdict == "undecided"
+    assert inside.effect == pytest.approx(0.1)
+    outside = decide("claim", FIVE, [constant(-7.0), ask(9.0), ask(0.1)])
+    assert outside.verdict == "undecided"
+    assert outside.effect == pytest.approx(-7.0)
+
+
+def test_an_undecided_claim_never_shows_a_part_that_holds() -> None:
+    # The part that holds lies closer to its border, in widths of its interval, than the one that is undecided.
+    tight, open_ = ask(1.3), Ask("open", sample(0.0, 1.0), Region(-99.0, 0.5), "unit")
+    finding = decide("claim", FIVE, [tight, open_])
+    assert finding.verdict == "undecided"
+    assert finding.effect == pytest.approx(0.0)
+
+
+def test_verdicts_that_may_be_wrong_by_chance_are_counted() -> None:
+    supported, refuted, undecided = (decide("claim", FIVE, [ask(mean)]) for mean in (9.0, -9.0, 0.0))
+    assert most_wrong_by_chance([]) == 0
+    assert most_wrong_by_chance([undecided] * 7) == 0
+    assert most_wrong_by_chance([supported] * 4 + [refuted] * 2 + [undecided]) == pytest.approx(0.2)
 
 
 def test_wrong_verdicts_are_as_rare_as_they_should_be() -> None:

@@ -27,7 +27,10 @@ def paper(
     ] = False,
     honest: Annotated[
         bool,
-        typer.Option("--honest", help="Also report what was chosen on 50 fresh trials, without part in the choice."),
+        typer.Option(
+            "--honest",
+            help="Also choose settings on 8 draws of five trials each, and report each choice on 20 fresh trials.",
+        ),
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
 ) -> None:
@@ -65,9 +68,9 @@ def _page_writer() -> PageWriter:
 
 def summary(findings: Sequence[Finding]) -> str:
     """The verdicts as a table: a line for each claim, a column for each reading and way of choosing settings."""
-    ways = list(dict.fromkeys((finding.reading, finding.selection) for finding in findings))
+    ways = list(dict.fromkeys(finding.way for finding in findings))
     names = list(dict.fromkeys(finding.claim for finding in findings))
-    verdicts = {(finding.claim, finding.reading, finding.selection): finding.verdict for finding in findings}
+    verdicts = {(finding.claim, *finding.way): finding.verdict for finding in findings}
     heads = [f"{reading}, {selection}" for reading, selection in ways]
     wide = max(map(len, names), default=0)
     widths = [max(len(head), len("not supported")) for head in heads]

@@ -7,14 +7,12 @@ for one is run again for the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
-from lacuna.study.evidence import Evidence, Reading, settings_to_confirm
+from lacuna.study.evidence import Draw, Evidence, Reading, settings_looked_at
 from lacuna.study.spec import Study
 
 Form = Literal["full", "reduced"]
@@ -45,6 +43,22 @@ def _continuing(study: Study) -> Study:
     return Study.from_data(data, data["name"])
 
 
+def tuning_studies(studies: Sequence[Study], draws: Sequence[Draw]) -> list[Study]:
+    """Give the same studies on the tuning trials of other draws; nobody looks at their curves, so they have none."""
+    found = []
+    for draw in draws:
+        for study in studies:
+            data = study.spec.model_dump(exclude_defaults=True, exclude={"curve_points"})
+            data |= {"name": f"{study.spec.name} from {draw.tuning[0]}"}
+            found.append(Study.from_data(data | _on(draw.tuning), data["name"]))
+    return found
+
+
+def _on(trials: Sequence[int]) -> dict[str, int]:
+    """Say in the words of a study which trials it has; they follow each other."""
+    return {"first_trial": trials[0], "trials": len(trials)}
+
+
 def beyond_studies(trials: Sequence[int], folder: Path = FOLDER) -> list[Study]:
     """Read the studies of what is not in the paper, to be run on the given trials, which follow each other.
 
@@ -56,38 +70,31 @@ def beyond_studies(trials: Sequence[int], folder: Path = FOLDER) -> list[Study]:
     found = []
     for name in BEYOND:
         data = Study.read(folder / f"{name}.toml").spec.model_dump(exclude_defaults=True)
-        found.append(Study.from_data(data | {"first_trial": trials[0], "trials": len(trials)}, name))
+        found.append(Study.from_data(data | _on(trials), name))
     return found
 
 
-def confirming_studies(table: pl.DataFrame, reading: Reading, like: Study, fresh: Sequence[int]) -> list[Study]:
-    """Make studies that run every setting chosen on the tuning trials on fresh ones, with steps and curve as in `like`.
+def confirming_studies(table: pl.DataFrame, reading: Reading, like: Study, draws: Sequence[Draw]) -> list[Study]:
+    """Make studies that run what each draw chose on its fresh trials, with steps and curve as in `like`.
 
-    A study crosses all its choices, so there is one for each kind of missingness, with staying allowed or not.
+    A study crosses all its choices, so there is one for each draw and kind of missingness, with staying allowed or not.
     """
-    seen = Evidence(table, reading, "held-out", fresh=fresh)
-    kind = itemgetter("missingness", "stay")
-    groups = groupby(sorted(settings_to_confirm(seen), key=kind), key=kind)
-    return [
-        _confirming(missingness, list(chosen), {"stay": stay, "continuing": reading == "continuing"}, like, fresh)
-        for (missingness, stay), chosen in groups
-    ]
+    chosen = settings_looked_at(Evidence(table, reading, "held-out", draws)).drop("among")
+    groups = chosen.unique(maintain_order=True).partition_by("draw", "missingness", "stay", maintain_order=True)
+    return [_confirming(group, reading, like, draws[group["draw"][0]].fresh) for group in groups]
 
 
-def _confirming(
-    missingness: str, chosen: list[dict[str, Any]], world: dict[str, bool], like: Study, fresh: Sequence[int]
-) -> Study:
-    name = f"held-out {missingness.replace(':', ' ')}" + "".join(f" {word}" for word, on in world.items() if on)
+def _confirming(chosen: pl.DataFrame, reading: Reading, like: Study, fresh: Sequence[int]) -> Study:
+    missingness, stay = chosen["missingness"][0], chosen["stay"][0]
+    world = {word: True for word, on in (("stay", stay), ("continuing", reading == "continuing")) if on}
+    name = " ".join(["held-out", missingness.replace(":", " "), *world, "from", str(fresh[0])])
     methods = [
         {"name": row["method"]} | {key: row[key] for key in ("K", "p_shuffle", "alpha", "gamma", "epsilon")
                                    if key not in ("K", "p_shuffle") or row["K"] is not None}
-        for row in chosen
+        for row in chosen.iter_rows(named=True)
     ]  # fmt: skip
-    return Study.from_data(
-        {
-            "name": name, "steps": like.spec.steps, "trials": len(fresh), "first_trial": fresh[0],
-            "curve_points": like.spec.curve_points, "missingness": [missingness],
-            "worlds": [{"name": "lake"} | {word: on for word, on in world.items() if on}], "methods": methods,
-        },
-        name,
-    )  # fmt: skip
+    data: dict[str, Any] = {
+        "name": name, "steps": like.spec.steps, "curve_points": like.spec.curve_points, "missingness": [missingness],
+        "worlds": [{"name": "lake"} | world], "methods": methods,
+    }  # fmt: skip
+    return Study.from_data(data | _on(fresh), name)

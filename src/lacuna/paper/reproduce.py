@@ -18,11 +18,11 @@ from typing import Any
 import polars as pl
 
 from lacuna import __version__
-from lacuna.paper.plan import FOLDER, Form, beyond_studies, confirming_studies, paper_studies
+from lacuna.paper.plan import FOLDER, Form, beyond_studies, confirming_studies, paper_studies, tuning_studies
 from lacuna.savefile import write_whole
 from lacuna.study.claims import Finding, judge
 from lacuna.study.engines import Local
-from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Evidence, Reading, Selection
+from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
 from lacuna.study.runner import Progress, run_study
 from lacuna.study.spec import Study
 from lacuna.study.standing import Standings, against_tuned, against_untuned
@@ -31,8 +31,8 @@ from lacuna.study.store import Store, export
 Watch = Callable[[str, Progress], None]
 """Told, now and then, what is being run and how far it is."""
 
-PageWriter = Callable[[Path, pl.DataFrame, Sequence[Finding], Standings, dict[str, Any]], Path]
-"""Writes the page into a folder, from the runs, what they say, and what was done; gives the file to open."""
+PageWriter = Callable[[Path, pl.DataFrame, Sequence[Finding], Standings, dict[str, Any], Sequence[Draw]], Path]
+"""Writes the page into a folder, from the runs, what they say, what was done, and the draws; gives the file to open."""
 
 
 class RunsFailedError(RuntimeError):
@@ -76,14 +76,14 @@ class Gathered:
     request: Request
     table: pl.DataFrame
     about: dict[str, Any]
-    fresh: Sequence[int]
+    draws: Sequence[Draw]
     untuned: Sequence[tuple[str, str]]
     """The worlds and kinds of missingness in which every method has one fixed setting."""
 
 
 def gather(
     out: Path, request: Request, *, workers: int, watch: Watch = lambda *_: None, folder: Path = FOLDER,
-    fresh: Sequence[int] = FRESH_TRIALS,
+    draws: Sequence[Draw] = DRAWS,
 ) -> Gathered:  # fmt: skip
     """Run what the store lacks of the paper's studies, and of those that go beyond it (in the episodic reading).
 
@@ -97,8 +97,8 @@ def gather(
         Runs at a time.
     watch
         Told of progress.
-    folder, fresh
-        Where the studies are, and the numbers of the trials on which choices are confirmed.
+    folder, draws
+        Where the studies are, and the trials on which settings are chosen and confirmed.
     """
     began = time.monotonic()
     runs = _Runs(Store(out / "store"), Local(workers), watch)
@@ -106,15 +106,17 @@ def gather(
         studies = paper_studies(request.form, reading, folder)
         runs.make(f"{request.form} study, {reading}", studies)
         if request.honest:
-            runs.make(f"fresh trials, {reading}", confirming_studies(runs.table(), reading, studies[0], fresh))
-    for trials in (TUNING_TRIALS, fresh) if request.honest else (TUNING_TRIALS,):
+            runs.make(f"settings tuned {len(draws) - 1} times more, {reading}", tuning_studies(studies, draws[1:]))
+            runs.make(f"fresh trials, {reading}", confirming_studies(runs.table(), reading, studies[0], draws))
+    published, fresh = draws[0].tuning, [trial for draw in draws for trial in draw.fresh]
+    for trials in (published, fresh) if request.honest else (published,):
         beyond = beyond_studies(trials, folder)
         runs.make(f"ours and the yardsticks, trials from {trials[0]}", beyond)
     table = runs.table()
     if table.height < len(runs.ids):
         raise RunsFailedError("a file of results was damaged meanwhile; the same command makes its runs again")
-    about = _about(out, request, runs, table, fresh, time.monotonic() - began)
-    return Gathered(out, request, table, about, fresh, [(world, name) for world, _, name in beyond[-1].problems])
+    about = _about(out, request, runs, table, draws) | {"seconds": round(time.monotonic() - began, 1)}
+    return Gathered(out, request, table, about, draws, [(world, name) for world, _, name in beyond[-1].problems])
 
 
 def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple[Path, ...]]:
@@ -124,7 +126,7 @@ def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple
         finding
         for reading in request.readings
         for selection in request.selections
-        for finding in judge(table, reading=reading, selection=selection, fresh=gathered.fresh)
+        for finding in judge(table, reading=reading, selection=selection, draws=gathered.draws)
     ]
     stands = standings(gathered)
     results, claims = out / "results.parquet", out / "claims.json"
@@ -134,19 +136,33 @@ def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple
         "findings": [finding.as_dict() for finding in findings],
         "standings": {way: [standing.as_dict() for standing in rows] for way, rows in stands.items()},
     }
-    write_whole(claims, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
-    return findings, (results, claims, page(out, table, findings, stands, gathered.about))
+    text = json.dumps(content, indent=1, ensure_ascii=False).removesuffix("\n}")
+    write_whole(claims, f"{text},\n{_choices(gathered)}\n}}\n".encode())
+    return findings, (results, claims, page(out, table, findings, stands, gathered.about, gathered.draws))
+
+
+def _choices(gathered: Gathered) -> str:
+    """Give the settings that were chosen as a table in JSON, a line for each row: there are thousands."""
+    request = gathered.request
+    tables = [
+        settings_looked_at(Evidence(gathered.table, reading, selection, gathered.draws)).select(
+            pl.lit(reading).alias("reading"), pl.lit(selection).alias("selection"), pl.all()
+        )
+        for reading in request.readings
+        for selection in request.selections
+    ]
+    table = pl.concat(tables)
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in table.iter_rows())
+    return f' "choices": {{\n "columns": {json.dumps(table.columns)},\n "rows": [\n{rows}\n ]}}'
 
 
 def standings(gathered: Gathered) -> Standings:
     """Say where our default stands: in the paper's problems, by the way of choosing, and where nothing is tuned."""
-    table, fresh = gathered.table, gathered.fresh
-    tuned = {
-        selection: against_tuned(Evidence(table, "episodic", selection, fresh=fresh))
-        for selection in gathered.request.selections
-    }
-    trials = fresh if gathered.request.honest else TUNING_TRIALS
-    return tuned | {"untuned": against_untuned(table, trials, gathered.untuned)}
+    table = gathered.table
+    seen = {name: Evidence(table, "episodic", name, gathered.draws) for name in gathered.request.selections}
+    tuned = {name: against_tuned(evidence) for name, evidence in seen.items()}
+    *_, shown = seen.values()
+    return tuned | {"untuned": against_untuned(table, shown.trials, gathered.untuned)}
 
 
 class _Runs:
@@ -193,10 +209,9 @@ class _Runs:
         overall.failures += progress.failures
 
 
-def _about(
-    out: Path, request: Request, runs: _Runs, table: pl.DataFrame, fresh: Sequence[int], seconds: float
-) -> dict[str, Any]:
+def _about(out: Path, request: Request, runs: _Runs, table: pl.DataFrame, draws: Sequence[Draw]) -> dict[str, Any]:
     """What was run, by what, where, and how to do it again."""
+    used = draws if request.honest else draws[:1]
     return {
         "command": request.command(out),
         "lacuna": __version__,
@@ -208,12 +223,12 @@ def _about(
         "readings": list(request.readings),
         "selections": list(request.selections),
         "steps": runs.studies[0].spec.steps,
-        "tuning_trials": list(TUNING_TRIALS),
-        "fresh_trials": list(fresh) if request.honest else [],
+        "tuning_trials": [trial for draw in used for trial in draw.tuning],
+        "fresh_trials": [trial for draw in used for trial in draw.fresh] if request.honest else [],
+        "draws": len(used),
         "runs": table.height,
         "total_steps": int(table["steps"].sum()),
         "runs_made_now": runs.made,
-        "seconds": round(seconds, 1),
         "core_seconds": round(float(table["seconds"].sum()), 1),
         "studies": [{"name": study.spec.name, "runs": len(study)} for study in runs.studies],
     }

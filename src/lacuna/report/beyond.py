@@ -55,11 +55,11 @@ def _sentence(found: Sequence[Standing]) -> Markup:
     most = max(found, key=lambda one: one.ahead.estimate)
     ahead, behind = len(_clearly_ahead(found)), len(_clearly_behind(found))
     return Markup(
-        "On {} trials the default of this library, at its one setting, is clearly ahead of the best of the paper's "
+        "On {} the default of this library, at its one setting, is clearly ahead of the best of the paper's "
         "tuned methods in {} of {} problems, clearly behind in {}, and undecided in {}; most ahead under "
         '<code>{}</code>, {} against {}, {} (<a href="#beyond">beyond the paper</a>).'
     ).format(
-        found[0].ours.n, ahead, len(found), behind, len(found) - ahead - behind, most.missingness,
+        found[0].basis.told, ahead, len(found), behind, len(found) - ahead - behind, most.missingness,
         _number(most.ours.estimate), _number(most.theirs.estimate), name_of(most.best),
     )  # fmt: skip
 
@@ -73,10 +73,10 @@ def _tuned(standings: Standings, reading: str, selection: str) -> Markup:
     found = standings.get(selection, ())
     if not found:
         return title + paragraphs("Ours was not run on the trials shown.")
-    tuned, fresh = ("five trials of their own", " fresh") if selection == "held-out" else ("the very trials shown", "")
+    tuned = "five trials of their own in each draw" if selection == "held-out" else "the very trials shown"
     text = (
         f"Each of the paper's methods at the best of its settings under each kind of missingness, chosen on {tuned}; "
-        f"the best of these methods against ours at its one setting, on the same {found[0].ours.n}{fresh} trials. "
+        f"the best of these methods against ours at its one setting, on the same {found[0].basis.told}. "
         "Which one is best is picked on the trials shown, which favours the paper's. Reward per episode over whole "
         "runs, open and cut episodes counted; 95 % intervals. Of the gap to QMDP 0 % is the best of the paper's and "
         "100 % QMDP; below 0 ours is behind. "
@@ -90,7 +90,7 @@ def _untuned(found: Sequence[Standing]) -> Markup:
         return title + paragraphs("These worlds were not run.")
     text = (
         "Every method at one fixed setting (α = 0.1, γ = 1, K = 10, no ε), also where missingness comes in bursts; "
-        f"{found[0].ours.n} trials. All four had a part in choosing the constants of the default, on other trials. "
+        f"{found[0].basis.told}. All four had a part in choosing the constants of the default, on other trials. "
     )
     return title + paragraphs(text + _counted(found)) + _table(found, worlds=True)
 

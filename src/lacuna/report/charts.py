@@ -58,7 +58,7 @@ def reward_against_theta(source: Source) -> alt.ConcatChart | None:
     """Total reward against the rate of MCAR missingness, in one panel that stands by itself."""
     wanted = Wanted.plain(*ALL_METHODS)
     points = by_rate(source, wanted)
-    how = f"means over {len(source.shown)} {'fresh ' if source.selection == 'held-out' else ''}trials, 95 % intervals"
+    how = f"means over {source.evidence.basis.told}, 95 % intervals"
     panel = Panel(REWARD, REWARD, f"Total reward per episode ({how}); dotted: the optimum", "rate", optimum())
     chart = _chart(points, [panel], wanted, columns=1)
     if chart is not None:

@@ -18,7 +18,7 @@ Way = tuple[str, str]
 
 def ways_of(findings: Sequence[Finding]) -> list[Way]:
     """List the readings and selections that were judged, in their order."""
-    return list(dict.fromkeys((finding.reading, finding.selection) for finding in findings))
+    return list(dict.fromkeys(finding.way for finding in findings))
 
 
 def in_words(way: Sequence[str]) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def in_words(way: Sequence[str]) -> tuple[str, ...]:
 def claims_table(findings: Sequence[Finding], titles: dict[str, str]) -> Markup:
     """Make the table; `titles` are those of the figures, by name."""
     ways = ways_of(findings)
-    found = {(finding.claim, finding.reading, finding.selection): finding for finding in findings}
+    found = {(finding.claim, *finding.way): finding for finding in findings}
     rows = [
         _row(claim, [found[claim.id, *way] for way in ways if (claim.id, *way) in found], titles)
         for claim in CLAIMS
@@ -88,8 +88,8 @@ def _definition(claim: Claim, titles: dict[str, str]) -> Markup:
 
 def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
     for finding in findings:
-        words = ", ".join(in_words((finding.reading, finding.selection)))
-        yield Markup("<h4>{}: {}, {} trials</h4>").format(words.capitalize(), verdict(finding.verdict), finding.trials)
+        words = ", ".join(in_words(finding.way)).capitalize()
+        yield Markup("<h4>{}: {}, {}</h4>").format(words, verdict(finding.verdict), finding.basis.told)
         if finding.note:
             yield paragraphs(finding.note)
         rows: list[Sequence[Text | Cell]] = [

@@ -17,7 +17,8 @@ from lacuna.report.looks import name_of
 from lacuna.report.page import Text, numbers, paragraphs, when
 from lacuna.report.series import REWARD, Source, Wanted, by_rate
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import BASELINES, FRESH_TRIALS, MI_SYNTHETIC
+from lacuna.study.evidence import BASELINES, DRAWS, MI_SYNTHETIC
+from lacuna.study.verdicts import Basis, most_wrong_by_chance
 
 
 def headline(
@@ -27,9 +28,11 @@ def headline(
     """Make the headline, once for each reading and way of choosing settings; the page's switches decide which shows."""
     blocks = []
     for options, source in sources.items():
-        here = [finding for finding in findings if in_words((finding.reading, finding.selection)) == options]
+        here = [finding for finding in findings if in_words(finding.way) == options]
         told = _Told.of(source, Counter(finding.verdict for finding in here))
-        text = Markup('<p class="short">{}</p>').format(told.sentences()) + numbers(told.numbers(about, table))
+        chance = _by_chance(here) if source.selection == "held-out" else ""
+        text = Markup('<p class="short">{}{}</p>').format(told.sentences(), chance)
+        text += numbers(told.numbers(about, table))
         blocks.append(Markup("<div {}>{}</div>").format(when(*options), text))
     return Markup("\n").join(blocks) + _reading_hints(sources) + _what_more(about)
 
@@ -39,7 +42,7 @@ class _Told:
     """What a headline tells: what multiple imputation earns where the paper looks closest, and how the claims fared."""
 
     verdicts: Mapping[str, int]
-    trials: int
+    basis: Basis
     rate: float = math.nan
     ours: Mapping[str, Any] | None = None
     best: Mapping[str, Any] | None = None
@@ -47,16 +50,16 @@ class _Told:
     @classmethod
     def of(cls, source: Source, verdicts: Mapping[str, int]) -> _Told:
         """Read it from the runs; what was not run is left out."""
-        trials = len(source.shown)
+        basis = source.evidence.basis
         points = by_rate(source, Wanted.plain(MI_SYNTHETIC, *BASELINES))
         if points.is_empty():
-            return cls(verdicts, trials)
+            return cls(verdicts, basis)
         at = points.filter(pl.col("measure") == REWARD)
         at = at.filter((pl.col("x") - 0.4).abs() == (at["x"] - 0.4).abs().min()).sort("mean", descending=True)
         ours, others = (at.filter((pl.col("series") == name_of(MI_SYNTHETIC)) == mine) for mine in (True, False))
         if ours.is_empty() or others.is_empty():
-            return cls(verdicts, trials)
-        return cls(verdicts, trials, ours["x"].item(), ours.row(0, named=True), others.row(0, named=True))
+            return cls(verdicts, basis)
+        return cls(verdicts, basis, ours["x"].item(), ours.row(0, named=True), others.row(0, named=True))
 
     def sentences(self) -> str:
         """Say it in plain words."""
@@ -64,7 +67,7 @@ class _Told:
         claims = (
             f"Of the paper's {len(CLAIMS)} claims {held} {'holds' if held == 1 else 'hold'}, {failed} "
             f"{'does' if failed == 1 else 'do'} not, {left} {'stays' if left == 1 else 'stay'} undecided on "
-            f"{self.trials} trials."
+            f"{self.basis.told}."
         )
         if self.ours is None or self.best is None:
             return claims
@@ -86,14 +89,23 @@ class _Told:
         yield _large(int(table["steps"].sum())), f"steps in {table.height:,} runs{took}"
 
 
+def _by_chance(findings: Sequence[Finding]) -> str:
+    """How many of these verdicts may be wrong by chance."""
+    decided = sum(finding.verdict != "undecided" for finding in findings)
+    return (
+        f" Of the {decided} verdicts at most {most_wrong_by_chance(findings):.1f} are expected to be wrong by chance."
+    )
+
+
 def _what_more(about: Mapping[str, Any]) -> Markup:
     """What a longer command would add, if there is one."""
     more = []
     if about.get("form") == "reduced":
         more.append(Markup("this is the reduced form of the study, and <code>--full</code> runs all of it"))
     if "held-out" not in about.get("selections", ["held-out"]):
-        text = Markup("five trials leave much undecided, and <code>--honest</code> adds {} fresh ones")
-        more.append(text.format(len(FRESH_TRIALS)))
+        text = Markup("five trials leave much undecided, and <code>--honest</code> adds {}")
+        fresh = sum(len(draw.fresh) for draw in DRAWS)
+        more.append(text.format(Basis("", "held-out", fresh, len(DRAWS)).told))
     if not more:
         return Markup("")
     whole = Markup('<p class="note">More can be known: {}. What was run is not run again.</p>')
@@ -105,7 +117,8 @@ def _reading_hints(sources: Mapping[tuple[str, ...], Source]) -> Markup:
         "episodic": "reaching the goal ends the episode, as the text of the paper says",
         "continuing": "nothing ends and arrivals are only counted, as behind the published figures",
         "as published": "each method at the best of its hyper-parameters, found on the very trials shown",
-        "held out": "chosen on five trials, shown on fresh ones",
+        "held out": "chosen on five trials, shown on fresh ones, in several independent draws; intervals are over the "
+        "draws, so they cover the choice too",
     }
     used = dict.fromkeys(option for options in sources for option in options)
     text = Markup("; ").join(Markup("<strong>{}</strong>: {}").format(word, hints[word]) for word in used)

@@ -21,7 +21,7 @@ from lacuna.report.series import Source
 from lacuna.report.world_chart import worlds
 from lacuna.savefile import write_whole
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import READINGS, SELECTIONS, Shown
+from lacuna.study.evidence import DRAWS, READINGS, SELECTIONS, Draw, Shown
 from lacuna.study.standing import Standings
 
 _PAPER = "Missing Data Multiple Imputation for Tabular Q-Learning in Online RL"
@@ -32,8 +32,9 @@ _FACTS = {
 
 
 def write_paper_page(
-    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: Mapping[str, Any]
-) -> Path:
+    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: Mapping[str, Any],
+    draws: Sequence[Draw] = DRAWS,
+) -> Path:  # fmt: skip
     """Write ``index.html`` and the figures as files into a folder; give the path of the page.
 
     Parameters
@@ -50,9 +51,13 @@ def write_paper_page(
         What was done, as plain data. Of these keys, those that are there are shown: ``command``, ``lacuna``,
         ``python``, ``machine``, ``workers``, ``finished``, ``seconds``, ``core_seconds``, ``steps``,
         ``tuning_trials``, ``fresh_trials``, ``studies`` (a list of ``{"name", "runs"}``).
+    draws
+        The trials on which settings were chosen and confirmed.
     """
     ways = _ways(findings)
-    sources = {in_words(way): Source(table, *way) for way in ways}
+    sources = {
+        in_words((reading, selection)): Source(table, reading, selection, draws) for reading, selection in ways
+    }
     figures = _figures(folder, sources)
     _picture(folder, list(sources.values()))
     page = Page(
@@ -104,8 +109,9 @@ def _claims(findings: Sequence[Finding], figures: Sequence[Figure]) -> Markup:
     intro = paragraphs(
         "What would decide each claim was fixed in the code beforehand, with its reason. A claim holds if every part "
         "of it does: the whole 95 % interval of the effect, over trials paired by their random numbers, has to lie "
-        "where the claim puts it. The effect shown is that of the part closest to failing. Open a row for its "
-        "definition and all its parts; click on a column to sort.",
+        "where the claim puts it. Held out, the interval is over the means of independent draws of tuning and fresh "
+        "trials. The effect shown is that of the part that decides. Open a row for its definition and all its parts; "
+        "click on a column to sort.",
     )
     return intro + claims_table(findings, {figure.id: figure.title for figure in figures})
 
@@ -223,12 +229,23 @@ def _beside(folder: Path) -> Markup:
 
 
 def _settings(source: Source) -> Markup:
-    columns = ["Missingness", "Method", "α", "γ", "ε", "Stay", "Tried"]
+    columns = ["Missingness", "Method", "α", "γ", "ε", "Stay", "Tried", "Draws"]
+    keys = ("missingness", "method", "K", "p_shuffle", "alpha", "gamma", "epsilon", "stay", "settings")
+    counted = source.evidence.choice.group_by(keys, maintain_order=True).len("draws").sort(keys, nulls_last=False)
     rows = []
-    for row in source.evidence.choice.iter_rows(named=True):
+    for row in counted.iter_rows(named=True):
         shown = Shown(row["method"], row["K"], row["p_shuffle"])
         stay = "allowed" if row["stay"] else "no"
         rows.append(
-            [row["missingness"], name_of(shown), row["alpha"], row["gamma"], row["epsilon"], stay, row["settings"]]
+            [
+                row["missingness"],
+                name_of(shown),
+                row["alpha"],
+                row["gamma"],
+                row["epsilon"],
+                stay,
+                row["settings"],
+                row["draws"],
+            ]
         )
     return sortable(columns, rows)

@@ -1,8 +1,8 @@
 """From a table of runs to the points of a chart: each series at its chosen setting, means over trials with intervals.
 
 A row of what the functions here give: ``panel``, ``measure``, ``series``, ``x``, ``mean``, ``low``, ``high``, ``n``
-(the number of trials) and ``setting`` (the hyper-parameters, in words). Intervals are Student's t at 95 %, as in the
-claims.
+(the number of trials as published, of draws held out) and ``setting`` (the hyper-parameters, in words). Intervals are
+Student's t at 95 %, as in the claims: held out, over the means of the draws.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ import polars as pl
 from scipy import stats
 
 from lacuna.report.looks import Look, look_of
-from lacuna.study.evidence import Evidence, Reading, Selection, Shown, theta_of
+from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading, Selection, Shown, theta_of
 from lacuna.study.selection import MEASURES, SETTING, with_open_episode
-
-FIRST_FRESH = 1000
-"""Trials from this number on are fresh: they had no part in the choice of settings."""
 
 POINTS = 40
 """Points of a curve that are drawn: the early ones, where most happens, lie closer together."""
@@ -32,7 +29,8 @@ STAY = "stay_share"
 
 _CURVES = {REWARD: "curve_reward", WATER: "curve_water", PATH: "curve_path"}
 _COLUMNS = ("curve_step", "curve_episodes", "curve_stay", *_CURVES.values())
-_KEYS = ("missingness", "series", "setting")
+_KEYS = ("missingness", "series")
+_ROW = (*_KEYS, "setting", "draw", "trial")
 
 
 @dataclass(frozen=True)
@@ -45,34 +43,19 @@ class Source:
         A row per run, as in a store.
     reading
         Which end of an episode: ``"episodic"`` or ``"continuing"``.
-    selection
-        ``"as-published"``: each method at the setting that was best on the very trials shown. ``"held-out"``: chosen on
-        the trials numbered below 1000, shown on those from 1000 on.
+    selection, draws
+        How settings are chosen, and on which trials: as for `Evidence`.
     """
 
     table: pl.DataFrame = field(repr=False)
     reading: Reading = "episodic"
     selection: Selection = "as-published"
-
-    @cached_property
-    def tuning(self) -> tuple[int, ...]:
-        """The trials that settings are chosen on."""
-        return tuple(self._trials.filter(self._trials < FIRST_FRESH))
-
-    @cached_property
-    def shown(self) -> tuple[int, ...]:
-        """The trials that are shown."""
-        held_out = self.selection == "held-out"
-        return tuple(self._trials.filter(self._trials >= FIRST_FRESH)) if held_out else self.tuning
-
-    @property
-    def _trials(self) -> pl.Series:
-        return self.table.filter(continuing=self.reading == "continuing")["trial"].unique().sort()
+    draws: Sequence[Draw] = DRAWS
 
     @cached_property
     def evidence(self) -> Evidence:
         """The same as the claims see it."""
-        return Evidence(self.table, self.reading, self.selection, self.tuning, self.shown)
+        return Evidence(self.table, self.reading, self.selection, self.draws)
 
 
 @dataclass(frozen=True)
@@ -104,10 +87,10 @@ def by_rate(source: Source, wanted: Sequence[Wanted]) -> pl.DataFrame:
         runs.filter(pl.col("missingness").is_in(list(rates)))
         .with_columns(x=pl.col("missingness").replace_strict(rates, return_dtype=pl.Float64))
         .filter(pl.col("x").is_not_nan())
-        .select(*_KEYS, "x", "trial", *(pl.col(measure + suffix).alias(measure) for measure in MEASURES))
-        .unpivot(MEASURES, index=[*_KEYS, "x", "trial"], variable_name="measure")
+        .select(*_ROW, "x", *(pl.col(measure + suffix).alias(measure) for measure in MEASURES))
+        .unpivot(MEASURES, index=[*_ROW, "x"], variable_name="measure")
     )
-    return _points(long, len(source.shown)).with_columns(panel=pl.col("measure"))
+    return _points(long, source.evidence).with_columns(panel=pl.col("measure"))
 
 
 def over_time(source: Source, wanted: Sequence[Wanted], missingness: Iterable[str]) -> pl.DataFrame:
@@ -120,7 +103,7 @@ def over_time(source: Source, wanted: Sequence[Wanted], missingness: Iterable[st
         return runs
     steps = runs.select(pl.col("curve_step").explode().unique().sort()).to_series()
     long = (
-        runs.select(*_KEYS, "trial", *_COLUMNS)
+        runs.select(*_ROW, *_COLUMNS)
         .explode(_COLUMNS)
         .filter(pl.col("curve_step").is_in(_thinned(steps).implode()))
         .with_columns(
@@ -128,9 +111,9 @@ def over_time(source: Source, wanted: Sequence[Wanted], missingness: Iterable[st
             (pl.col("curve_stay") / pl.col("curve_step")).alias(STAY),
         )
         .rename({"curve_step": "x"})
-        .unpivot([*MEASURES, STAY], index=[*_KEYS, "x", "trial"], variable_name="measure")
+        .unpivot([*MEASURES, STAY], index=[*_ROW, "x"], variable_name="measure")
     )
-    return _points(long, len(source.shown)).with_columns(panel=pl.concat_str("missingness", "measure", separator=" "))
+    return _points(long, source.evidence).with_columns(panel=pl.concat_str("missingness", "measure", separator=" "))
 
 
 def _if_any(column: str) -> pl.Expr:
@@ -145,11 +128,11 @@ def _thinned(steps: pl.Series) -> pl.Series:
 
 def _chosen(source: Source, wanted: Sequence[Wanted], missingness: Sequence[str] | None = None) -> pl.DataFrame:
     """The runs of every wanted series at its chosen setting."""
-    if not source.shown or not source.tuning:
-        return pl.DataFrame()
     choice = pl.concat([_choice(source, fixed, wanted) for fixed in dict.fromkeys(one.fixed for one in wanted)])
     if missingness is not None:
         choice = choice.filter(pl.col("missingness").is_in(list(missingness)))
+    if choice.is_empty():
+        return pl.DataFrame()
     return with_open_episode(_runs_of(source, choice)).with_columns(_setting_in_words())
 
 
@@ -159,18 +142,20 @@ def _choice(source: Source, fixed: tuple[tuple[str, bool | float], ...], wanted:
     names = [(*one.shown, one.look.name) for one in wanted if one.fixed == fixed]
     schema = {"method": pl.String, "K": pl.Int64, "p_shuffle": pl.Float64, "series": pl.String}
     named = pl.DataFrame(names, schema=schema, orient="row")
-    return (
-        seen.choice.filter(pl.col("missing").list.len() == 0)
-        .join(named, on=["method", "K", "p_shuffle"], nulls_equal=True)
-        .select(*SETTING, "series")
-    )
+    return seen.chosen.join(named, on=["method", "K", "p_shuffle"], nulls_equal=True).select(*SETTING, "series", "draw")
 
 
 def _runs_of(source: Source, choice: pl.DataFrame) -> pl.DataFrame:
+    """The runs of chosen settings on the trials that are reported, each in the draw that chose it."""
+    draws = source.evidence.draws
+    reported = pl.DataFrame(
+        [(i, trial) for i, draw in enumerate(draws) for trial in draw.fresh],
+        schema={"draw": pl.Int64, "trial": pl.Int64}, orient="row",
+    )  # fmt: skip
     # The same run may have been noted twice, with a curve and without; the one with a curve is kept.
     return (
-        source.table.filter(pl.col("trial").is_in(source.shown))
-        .join(choice, on=SETTING, nulls_equal=True)
+        source.table.join(choice, on=SETTING, nulls_equal=True)
+        .join(reported, on=["draw", "trial"], how="semi")
         .sort(pl.col("curve_step").list.len(), descending=True, maintain_order=True)
         .unique([*SETTING, "series", "trial"], keep="first", maintain_order=True)
     )
@@ -184,15 +169,29 @@ def _setting_in_words() -> pl.Expr:
     return pl.concat_str(*numbers, stay, separator=", ").alias("setting")
 
 
-def _points(long: pl.DataFrame, n_trials: int) -> pl.DataFrame:
+def _points(long: pl.DataFrame, seen: Evidence) -> pl.DataFrame:
     """Means with intervals, where every trial has a value."""
-    reach = float(stats.t.ppf((1 + LEVEL) / 2, n_trials - 1)) / np.sqrt(n_trials) if n_trials > 1 else None
+    n = seen.size
+    reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) / np.sqrt(n) if n > 1 else None
+    at = (*_KEYS, "measure", "x")
+    whole = long.group_by(at, maintain_order=True).agg(defined=pl.col("value").count())
+    whole = whole.filter(defined=len(seen.trials))
+    each = "draw" if seen.selection == "held-out" else "trial"
     return (
-        long.group_by(*_KEYS, "measure", "x", maintain_order=True)
-        .agg(mean=pl.col("value").mean(), spread=pl.col("value").std(), n=pl.col("value").count())
-        .filter(n=n_trials)
+        long.join(whole, on=at, how="semi", maintain_order="left")
+        .group_by(*at, each, maintain_order=True)
+        .agg(pl.col("value").mean(), pl.col("setting").first())
+        .group_by(at, maintain_order=True)
+        .agg(mean=pl.col("value").mean(), spread=pl.col("value").std(), n=pl.len(), setting=_in_short("setting"))
         .with_columns(low=pl.col("mean") - pl.col("spread") * reach, high=pl.col("mean") + pl.col("spread") * reach)
         .with_columns(pl.col("mean", "low", "high").round_sig_figs(4))
         .drop("spread")
         .sort("missingness", "measure", "series", "x")
     )
+
+
+def _in_short(column: str) -> pl.Expr:
+    """The most frequent text, and in how many of all draws it is that, if not in all."""
+    most = pl.col(column).sort().mode(maintain_order=True).first()
+    times = (pl.col(column) == most).sum()
+    return pl.when(times == pl.len()).then(most).otherwise(pl.format("{} in {} of {}", most, times, pl.len()))

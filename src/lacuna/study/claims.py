@@ -8,7 +8,7 @@ import polars as pl
 
 from lacuna.study.claims_beyond import BEYOND_CLAIMS
 from lacuna.study.claims_mcar import MCAR_CLAIMS
-from lacuna.study.evidence import FRESH_TRIALS, TUNING_TRIALS, Evidence, Reading, Selection
+from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading, Selection
 from lacuna.study.verdicts import Comparison, Finding, Verdict, decide
 from lacuna.study.wording import Claim
 
@@ -19,7 +19,7 @@ CLAIMS: tuple[Claim, ...] = (*MCAR_CLAIMS, *BEYOND_CLAIMS)
 
 def judge(
     table: pl.DataFrame, *, reading: Reading = "episodic", selection: Selection = "as-published",
-    tuning: Sequence[int] = TUNING_TRIALS, fresh: Sequence[int] = FRESH_TRIALS,
+    draws: Sequence[Draw] = DRAWS,
 ) -> list[Finding]:  # fmt: skip
     """Judge every claim by a table of runs; what the table does not hold is undecided.
 
@@ -27,7 +27,7 @@ def judge(
     ----------
     table
         A row per run, as in a store, in any order.
-    reading, selection, tuning, fresh
+    reading, selection, draws
         Which runs, and how settings are chosen: as for `Evidence`.
 
     Returns
@@ -42,5 +42,5 @@ def judge(
     >>> len(findings), {finding.verdict for finding in findings}
     (24, {'undecided'})
     """
-    seen = Evidence(table, reading, selection, tuning, fresh)
-    return [decide(claim.id, reading, selection, len(seen.trials), claim.check(seen)) for claim in CLAIMS]
+    seen = Evidence(table, reading, selection, draws)
+    return [decide(claim.id, seen.basis, claim.check(seen)) for claim in CLAIMS]

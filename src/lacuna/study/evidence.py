@@ -1,8 +1,13 @@
-"""What a table of runs says of each method at its chosen setting: one number per trial, so that methods are paired."""
+"""What a table of runs says of each method at its chosen setting: numbers in a fixed order, so that methods are paired.
+
+As published there is one number per trial. Held out there is one per *draw*: five tuning trials choose the settings,
+fresh trials report them, and the number is the mean of the fresh trials. Draws are independent, so an interval over
+their means covers the variance of choosing as well as that of the fresh trials.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -19,18 +24,26 @@ from lacuna.study.selection import (
     chosen_runs,
     with_every_setting,
 )
-from lacuna.study.verdicts import Sample, average
+from lacuna.study.verdicts import Basis, Sample, average
 
 Reading = Literal["episodic", "continuing"]
 Selection = Literal["as-published", "held-out"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
 SELECTIONS: tuple[Selection, ...] = get_args(Selection)
 
-TUNING_TRIALS = range(5)
-"""The trials of the paper's study: as published, settings are chosen and reported on them; held out, only chosen."""
 
-FRESH_TRIALS = range(1000, 1050)
-"""The trials that settings chosen on the tuning trials are reported on, when selection is held out."""
+class Draw(NamedTuple):
+    """Trials that settings are chosen on, and trials that what was chosen is reported on."""
+
+    tuning: tuple[int, ...]
+    fresh: tuple[int, ...]
+
+
+DRAWS = tuple(
+    Draw(tuple(range(5 * i, 5 * i + 5)), tuple(range(1000 + 20 * i, 1020 + 20 * i))) for i in range(8)
+)  # fmt: skip
+"""The draws of held-out selection. The first chooses on the trials of the paper's study, which as published also
+report."""
 
 REWARD, WATER, PATH = MEASURES_WITH_OPEN
 EARLY, STAYED = "reward_per_step_early", "stay_share"
@@ -82,24 +95,26 @@ class Evidence:
     table
         A row per run, as in a store, in any order.
     reading, selection
-        Which runs, and how hyper-parameters are chosen: ``"as-published"``, on the tuning trials that are reported too,
-        by completed episodes; ``"held-out"``, on the tuning trials with the open episode counted, reported on the
-        fresh ones. What is reported always counts the open episode, so that a run that got stuck cannot look good.
-    tuning, fresh
+        Which runs, and how hyper-parameters are chosen: ``"as-published"``, by completed episodes on the tuning trials
+        of the first draw, which are reported too; ``"held-out"``, in each draw on its tuning trials with the open
+        episode counted, reported on its fresh ones. What is reported always counts the open episode, so that a run that
+        got stuck cannot look good.
+    draws
         Numbers of the trials.
     """
 
     def __init__(
         self, table: pl.DataFrame, reading: Reading = "episodic", selection: Selection = "as-published",
-        tuning: Sequence[int] = TUNING_TRIALS, fresh: Sequence[int] = FRESH_TRIALS,
+        draws: Sequence[Draw] = DRAWS,
     ) -> None:  # fmt: skip
         if reading not in READINGS:
             raise ValueError(f"reading is {reading!r}; it must be one of {', '.join(READINGS)}")
         if selection not in SELECTIONS:
             raise ValueError(f"selection is {selection!r}; it must be one of {', '.join(SELECTIONS)}")
         self.reading, self.selection = reading, selection
-        self.tuning, self.fresh = tuple(tuning), tuple(fresh)
-        known = {*self.tuning, *self.trials}
+        published = (Draw(draws[0].tuning, draws[0].tuning),)
+        self.draws = tuple(draws) if selection == "held-out" else published
+        known = {trial for draw in self.draws for trials in draw for trial in trials}
         self.runs = _runs_of_the_paper(table, reading).filter(pl.col("trial").is_in(known))
         if self.runs["steps"].n_unique() > 1:
             lengths = ", ".join(str(n) for n in self.runs["steps"].unique().sort())
@@ -108,11 +123,21 @@ class Evidence:
     @property
     def trials(self) -> tuple[int, ...]:
         """The trials that are reported."""
-        return self.tuning if self.selection == "as-published" else self.fresh
+        return tuple(trial for draw in self.draws for trial in draw.fresh)
+
+    @property
+    def basis(self) -> Basis:
+        """What findings from here rest on."""
+        return Basis(self.reading, self.selection, len(self.trials), len(self.draws))
+
+    @property
+    def size(self) -> int:
+        """How many numbers a sample has: one per trial as published, one per draw held out."""
+        return len(self.draws) if self.selection == "held-out" else len(self.trials)
 
     def only(self, **settings: bool | float) -> Evidence:
         """The same with some hyper-parameters held fixed, e.g. ``stay=True, epsilon=0.0``: the others are chosen."""
-        return Evidence(self.runs.filter(**settings), self.reading, self.selection, self.tuning, self.fresh)
+        return Evidence(self.runs.filter(**settings), self.reading, self.selection, self.draws)
 
     @cached_property
     def settings(self) -> tuple[str, ...]:
@@ -131,32 +156,49 @@ class Evidence:
 
     @cached_property
     def choice(self) -> pl.DataFrame:
-        """The chosen setting of every method under every kind of missingness."""
+        """The setting chosen in each draw for every method under every kind of missingness; ``draw`` counts from 0."""
         by = MEASURES[0] if self.selection == "as-published" else REWARD
-        return choose(self.runs, self.tuning, by)
+        return pl.concat(
+            choose(self.runs.filter(pl.col("trial").is_in({*draw.tuning, *draw.fresh})), draw.tuning, by).with_columns(
+                draw=pl.lit(i, pl.Int64)
+            )
+            for i, draw in enumerate(self.draws)
+        )
+
+    @cached_property
+    def chosen(self) -> pl.DataFrame:
+        """The choices that had every tuning trial; a method with a single setting needs none."""
+        return self.choice.filter((pl.col("missing").list.len() == 0) | (pl.col("settings") == 1))
 
     @cached_property
     def _values(self) -> dict[tuple[Any, ...], dict[str, Any]]:
-        lacking = set(self.choice.filter(pl.col("missing").list.len() > 0).select(_SHOWN).iter_rows())
-        runs = chosen_runs(self.runs, self.choice, self.trials)
-        rows = runs.group_by(_SHOWN, maintain_order=True).agg("trial", *_FIGURES).iter_rows(named=True)
-        found = {tuple(row[name] for name in _SHOWN): row for row in rows}
-        return {key: row | {"tuned": key not in lacking} for key, row in found.items()}
+        """The figures of every method under every kind of missingness; those of a draw averaged over its trials."""
+        found = pl.concat(
+            chosen_runs(
+                self.runs.filter(pl.col("trial").is_in(draw.fresh)), self.chosen.filter(draw=i), draw.fresh
+            ).with_columns(draw=pl.lit(i, pl.Int64))
+            for i, draw in enumerate(self.draws)
+        )
+        each = found.select(*_SHOWN, "draw", "trial", *_FIGURES)
+        if self.selection == "held-out":
+            each = each.group_by(*_SHOWN, "draw", maintain_order=True).agg("trial", pl.col(_FIGURES).mean())
+        rows = each.group_by(_SHOWN, maintain_order=True).agg(pl.col("trial").explode(), *_FIGURES)
+        return {tuple(row[name] for name in _SHOWN): row for row in rows.iter_rows(named=True)}
 
     def sample(self, shown: Shown, missingness: str, measure: str = REWARD) -> Sample:
-        """A measure of a method at its chosen setting, trial by trial."""
+        """A measure of a method at its chosen setting: trial by trial as published, draw by draw held out."""
         row = self._values.get((missingness, *shown))
-        unknown = np.full(len(self.trials), np.nan)
+        unknown = np.full(self.size, np.nan)
         if row is None:
             return Sample(unknown, (f"{shown} was not run under {missingness}",))
-        if not row["tuned"] or tuple(row["trial"]) != tuple(sorted(self.trials)):
+        if sorted(row["trial"]) != sorted(self.trials):
             return Sample(unknown, (f"{shown} lacks trials under {missingness}",))
         return Sample(np.array(row[measure], dtype=np.float64))
 
     def mean(self, shown: Shown, settings: Sequence[str], measure: str = REWARD) -> Sample:
-        """The same, averaged within each trial over several kinds of missingness."""
+        """The same, averaged over several kinds of missingness."""
         if not settings:
-            return Sample(np.full(len(self.trials), np.nan), (f"no setting to compare {shown} under was run",))
+            return Sample(np.full(self.size, np.nan), (f"no setting to compare {shown} under was run",))
         return average([self.sample(shown, name, measure) for name in settings])
 
 
@@ -190,16 +232,21 @@ STAY_THETAS = ("mcar:0.2", "mcar:0.4", "mcar:0.8")
 """Where the paper looks at staying: one method, greedy or not, allowed to stay or not, at its best alpha and gamma."""
 
 
-def settings_to_confirm(seen: Evidence) -> Iterator[dict[str, Any]]:
-    """Every setting whose fresh trials a held-out verdict looks at: the chosen one of each method, staying or not.
+def settings_looked_at(seen: Evidence) -> pl.DataFrame:
+    """Every setting whose trials a verdict looks at, with the draw that chose it, and among what.
 
-    Where the paper looks at staying, the greedy agent and the other one as well.
+    The chosen one of each method; and where the paper looks at staying, also those of the greedy agent and of the other
+    one, staying allowed and not: there ``among`` says what was held fixed.
     """
-    cuts = [seen.only(stay=stay) for stay in (False, True)]
     stayers = seen.runs.filter(
         pl.col("missingness").is_in(STAY_THETAS), method=MI_SYNTHETIC.method, K=MI_SYNTHETIC.K, p_shuffle=0.0
     )
-    narrow = Evidence(stayers, seen.reading, seen.selection, seen.tuning, seen.fresh)
-    cuts += [narrow.only(stay=stay, epsilon=epsilon) for stay in (False, True) for epsilon in (0.0, 0.05)]
-    chosen = pl.concat([cut.choice.select("missingness", *Shown._fields, *HYPER_PARAMETERS) for cut in cuts])
-    yield from chosen.unique().sort(chosen.columns, nulls_last=False).iter_rows(named=True)
+    narrow = Evidence(stayers, seen.reading, seen.selection, seen.draws)
+    cuts = {
+        f"stay={stay}, epsilon={epsilon}": narrow.only(stay=stay, epsilon=epsilon)
+        for stay in (False, True)
+        for epsilon in (0.0, 0.05)
+    }
+    columns = ["draw", "missingness", *Shown._fields, *HYPER_PARAMETERS]
+    found = [cut.choice.select(*columns, among=pl.lit(name)) for name, cut in {"all": seen, **cuts}.items()]
+    return pl.concat(found).sort(*columns, "among", nulls_last=False)

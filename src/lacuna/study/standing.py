@@ -1,7 +1,7 @@
 """Where our default stands, untuned: against the best of the paper's methods, and against what could be reached.
 
 The best of the paper's methods is picked on the very trials that are shown, which favours the paper. Differences are
-paired by trials; every interval is at 95 %, of means Student's t, of shares Fieller's.
+paired by trials, held out by draws; every interval is at 95 %, of means Student's t, of shares Fieller's.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lacuna.methods import DEFAULT, YARDSTICKS, Settings, find_method
 from lacuna.study.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
 from lacuna.study.selection import with_every_setting, with_open_episode
 from lacuna.study.statistics import Interval, mean_interval, paired_difference, paired_ratio
+from lacuna.study.verdicts import Basis
 
 OURS = Shown(DEFAULT.method, DEFAULT.K)
 PAPERS = (*BASELINES, *(Shown(model, K, mixed) for model in MODELS for K in (1, 5, 10) for mixed in (0.0, 0.1)))
@@ -27,7 +28,7 @@ Standings = Mapping[str, Sequence["Standing"]]
 KNOWING = {name: Shown(name, Settings(name).K) for name in YARDSTICKS}
 
 Values = Mapping[Shown, NDArray[np.float64]]
-"""The reward per episode of each method, one number per trial, all in the same order of trials."""
+"""The reward per episode of each method, one number per trial or per draw, all in the same order."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Standing:
 
     world: str
     missingness: str
+    basis: Basis
     best: Shown
     theirs: Interval
     ours: Interval
@@ -46,7 +48,7 @@ class Standing:
     """The part of the way from theirs to QMDP that ours goes; None if there is no QMDP or no way to go."""
 
     @classmethod
-    def of(cls, world: str, missingness: str, values: Values) -> Standing | None:
+    def of(cls, world: str, missingness: str, basis: Basis, values: Values) -> Standing | None:
         """Compare what was run; None if ours or all of the paper's methods were not."""
         among = [shown for shown in PAPERS if shown in values]
         if OURS not in values or not among:
@@ -57,7 +59,7 @@ class Standing:
         if qmdp is not None and qmdp.mean() > theirs.mean():
             share = paired_ratio(ours - theirs, qmdp - theirs)
         return cls(
-            world, missingness, best, mean_interval(theirs, kind="t"), mean_interval(ours, kind="t"),
+            world, missingness, basis, best, mean_interval(theirs, kind="t"), mean_interval(ours, kind="t"),
             paired_difference(ours, theirs, kind="t"),
             {name: mean_interval(values[shown], kind="t") for name, shown in KNOWING.items() if shown in values},
             share if share is not None and share.low is not None else None,
@@ -66,7 +68,7 @@ class Standing:
     def as_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
-            "world": self.world, "missingness": self.missingness, "best": self.best._asdict(),
+            "world": self.world, "missingness": self.missingness, **self.basis._asdict(), "best": self.best._asdict(),
             "theirs": self.theirs._asdict(), "ours": self.ours._asdict(), "ahead": self.ahead._asdict(),
             "yardsticks": {name: found._asdict() for name, found in self.yardsticks.items()},
             "share": None if self.share is None else self.share._asdict(),
@@ -81,7 +83,7 @@ def against_tuned(seen: Evidence) -> list[Standing]:
     for name in sorted(tuned, key=_in_order):
         samples = {shown: seen.sample(shown, name) for shown in wanted}
         values = {shown: sample.values for shown, sample in samples.items() if not sample.gaps}
-        found.append(Standing.of("lake", name, values))
+        found.append(Standing.of("lake", name, seen.basis, values))
     return [standing for standing in found if standing is not None]
 
 
@@ -94,7 +96,7 @@ def against_untuned(table: pl.DataFrame, trials: Sequence[int], problems: Iterab
     found = []
     for world, name in problems:
         values = dict(_untuned(table.filter(world=world, missingness=name), len(trials)))
-        found.append(Standing.of(world, name, values))
+        found.append(Standing.of(world, name, Basis("episodic", "untuned", len(trials)), values))
     return [standing for standing in found if standing is not None]
 
 

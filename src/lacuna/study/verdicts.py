@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,14 +130,16 @@ class Ask:
         effect, low, high, _ = mean_interval(self.sample.values, level, kind="t")
         if low is None or high is None:
             return replace(blank, effect=effect, note="a single trial gives no interval")
+        clearance = self.wanted.clearance(effect)
         # Figures that are the same in every trial may differ by rounding, which is no spread either.
         if high - low <= 1e-9 * max(1.0, abs(effect)):
             return replace(
-                blank, effect=effect, low=low, high=high, note="the same in every trial, so of unknown spread"
-            )
+                blank, effect=effect, low=low, high=high, note="the same in every trial, so of unknown spread",
+                margin=inf if clearance > 0 else -inf,
+            )  # fmt: skip
         return replace(
             blank, effect=effect, low=low, high=high, verdict=self.wanted.judge(low, high),
-            margin=self.wanted.clearance(effect) / (high - low),
+            margin=clearance / (high - low),
         )  # fmt: skip
 
 
@@ -160,53 +162,101 @@ class OneOf:
         return replace(best, label=f"{self.label}: {best.label}", verdict=verdict)
 
 
+class Basis(NamedTuple):
+    """What findings rest on: which runs, how settings were chosen, on how many trials they report, in how many draws.
+
+    Intervals are over trials if there is one draw, and over the means of the draws if there are several.
+    """
+
+    reading: str
+    selection: str
+    trials: int
+    draws: int = 1
+
+    @property
+    def told(self) -> str:
+        """The trials in words.
+
+        Examples
+        --------
+        >>> Basis("episodic", "as-published", 5).told, Basis("episodic", "held-out", 160, 8).told
+        ('5 trials', '160 fresh trials in 8 draws')
+        """
+        fresh = "fresh " if self.selection == "held-out" else ""
+        return f"{self.trials} {fresh}trials" + (f" in {self.draws} draws" if self.draws > 1 else "")
+
+
 @dataclass(frozen=True)
 class Finding:
     """What came of a claim: the verdict, and the part of it that decided.
 
-    `effect`, `low`, `high` and `unit` are of the deciding part: the one closest to failing, or farthest on the wrong
-    side, measured in widths of its interval. They are None if nothing could be compared.
+    `effect`, `low`, `high` and `unit` are of the deciding part. If the claim is not supported, it is the refuted part
+    farthest on the wrong side; if it is undecided, the part closest to failing among those that do not hold; if it is
+    supported, the part closest to failing. Distances are measured in widths of the interval. All are None if nothing
+    could be compared.
     """
 
     claim: str
-    reading: str
-    selection: str
+    basis: Basis
     verdict: Verdict
     effect: float | None
     low: float | None
     high: float | None
     unit: str
-    trials: int
     parts: tuple[Comparison, ...]
     note: str
 
+    @property
+    def way(self) -> tuple[str, str]:
+        """The reading of an episode's end, and the way of choosing settings."""
+        return self.basis.reading, self.basis.selection
+
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return vars(self) | {"parts": [part.as_dict() for part in self.parts]}
+        plain = {name: value for name, value in vars(self).items() if name not in ("basis", "parts")}
+        return plain | self.basis._asdict() | {"parts": [part.as_dict() for part in self.parts]}
 
 
-def decide(claim: str, reading: str, selection: str, trials: int, asked: Sequence[Asked]) -> Finding:
+def decide(claim: str, basis: Basis, asked: Sequence[Asked]) -> Finding:
     """Put the parts of a claim together, all of which have to hold.
 
     Examples
     --------
     >>> better = Ask("new minus old", Sample(np.array([4.0, 5.0, 6.0])), Region(0), "reward per episode")
-    >>> decide("new-is-better", "episodic", "as-published", 3, [better]).verdict
+    >>> decide("new-is-better", Basis("episodic", "as-published", 3), [better]).verdict
     'supported'
     """
     parts = tuple(ask.answer(LEVEL) for ask in asked)
-    refuted = [ask.answer(1 - (1 - LEVEL) / len(asked)).verdict == "not supported" for ask in asked]
-    verdict: Verdict = "undecided"
-    if any(refuted):
-        verdict = "not supported"
-    elif all(part.verdict == "supported" for part in parts):
-        verdict = "supported"
-    seen = [part for part in parts if part.effect is not None]
-    shown = min(seen, key=lambda part: part.margin, default=parts[0])
+    corrected = 1 - (1 - LEVEL) / len(asked)
+    refuted = [part for part, ask in zip(parts, asked, strict=True) if ask.answer(corrected).verdict == "not supported"]
+    left = [part for part in parts if part.verdict != "supported"]
+    verdict: Verdict = "not supported" if refuted else "undecided" if left else "supported"
+    # A part that could not be compared has nothing to show; then the best that there is to show stands in.
+    groups = ([part for part in group if part.effect is not None] for group in (refuted or left, parts))
+    shown = min(next(filter(None, groups), parts[:1]), key=lambda part: part.margin)
     return Finding(
-        claim, reading, selection, verdict, shown.effect, shown.low, shown.high, shown.unit, trials, parts,
-        _note(verdict, shown, parts, sum(refuted)),
+        claim, basis, verdict, shown.effect, shown.low, shown.high, shown.unit, parts,
+        _note(verdict, shown, parts, len(refuted)),
     )  # fmt: skip
+
+
+def most_wrong_by_chance(findings: Sequence[Finding]) -> float:
+    """Bound the number of verdicts that are expected to be wrong by chance.
+
+    A claim that is false passes for true with a probability of at most (1 - `LEVEL`)/2, when the part that makes it
+    false lies on the border of its region; a claim that is true is refuted with a probability of at most 1 - `LEVEL`,
+    over all its parts. Undecided is never wrong. The bound holds where intervals cover what they say: held out, not as
+    published, where settings are chosen on the trials that are reported.
+
+    Examples
+    --------
+    >>> better = Ask("new minus old", Sample(np.array([4.0, 5.0, 6.0])), Region(0), "reward per episode")
+    >>> finding = decide("new-is-better", Basis("episodic", "held-out", 60, 3), [better])
+    >>> round(most_wrong_by_chance([finding] * 20), 9)
+    0.5
+    """
+    wrong = {"supported": (1 - LEVEL) / 2, "not supported": 1 - LEVEL, "undecided": 0.0}
+    return sum(wrong[finding.verdict] for finding in findings)
 
 
 def _note(verdict: Verdict, shown: Comparison, parts: Sequence[Comparison], refuted: int) -> str:

@@ -21,6 +21,9 @@ NO_WORSE = Region(low=-5.0)
 BETTER = Region(low=0.0)
 """Better, faster, more: the whole interval on one side."""
 
+WORSE = Region(high=0.0)
+"""Worse, falling: the whole interval below 0."""
+
 A_BIT_WORSE = Region(0.0, 10.0)
 """Only a bit worse: worse, by less than one step in water per episode, a tenth of what the goal pays."""
 
@@ -43,6 +46,7 @@ NOT_USED = Region(high=0.02)
 """Not used: fewer than one step in fifty; choosing among nine actions at random would stay in one of nine."""
 
 PER_EPISODE, PER_STEP, RATIO, SHARE = "reward per episode", "reward per step, first 10,000", "ratio", "share of steps"
+PER_TENTH = "reward per episode per 0.1 of θ"
 
 LOW, MODERATE = 0.1, 0.4
 """Low missingness is θ up to 0.1. Higher missingness is θ above 0.4, the line the paper draws for single imputation."""
