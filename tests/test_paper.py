@@ -19,7 +19,7 @@ from lacuna.paper import command, reproduce
 from lacuna.paper.plan import BEYOND, FOLDER, NAMES, Form, beyond_studies, paper_studies
 from lacuna.paper.reproduce import Gathered, Request, RunsFailedError, gather, write_up
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading
+from lacuna.study.evidence import DRAWS, READINGS, SELECTIONS, Draw, Evidence, Reading
 from lacuna.study.runner import Progress
 from lacuna.study.spec import Study
 from lacuna.study.standing import Standings
@@ -185,17 +185,17 @@ def test_both_readings_and_held_out_trials(tiny: Path) -> None:
             assert "was not run" not in part.note, part
             assert "lacks trials" not in part.note, part
     fresh = gathered.table.filter(pl.col("trial") >= 1000)
-    for reading in ("episodic", "continuing"):
-        seen = Evidence(gathered.table, "episodic" if reading == "episodic" else "continuing", "held-out", FEW)
+    for reading in READINGS:
+        seen = Evidence(gathered.table, reading, "held-out", FEW)
         assert fresh.filter(continuing=reading == "continuing").height >= seen.choice.height * 2
     assert "--continuing --honest" in gathered.about["command"]
     # Whoever wants to repeat a row finds the settings of every method, in every draw, under every missingness.
     choices = json.loads(Path("out/claims.json").read_text())["choices"]
     rows = pl.DataFrame(choices["rows"], schema=choices["columns"], orient="row")
-    for reading in ("episodic", "continuing"):
-        for selection, n_draws in (("as-published", 1), ("held-out", 2)):
+    for reading in READINGS:
+        for selection, n_draws in zip(SELECTIONS, (1, 2), strict=True):
             here = rows.filter(reading=reading, selection=selection)
-            seen = Evidence(gathered.table, reading, selection, FEW)  # type: ignore[arg-type]
+            seen = Evidence(gathered.table, reading, selection, FEW)
             assert here["draw"].n_unique() == n_draws
             wanted = seen.choice.select(here.drop("reading", "selection", "among").columns)
             assert (
