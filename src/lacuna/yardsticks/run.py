@@ -103,9 +103,7 @@ def learn_knowing(action: int, step: Step, scene: Scene, supply: Supply, sage: S
     """Take in what an action led to: move belief or pathways on, and update Q as the methods do."""
     world, rules, memory = scene.world, sage.rules, sage.memory
     if sage.knows == _BELIEF:
-        expect_move(
-            action, step.terminated, step.reward, sage.uses_rewards, world, sage.truth, sage.belief, sage.ahead
-        )
+        expect_move(action, step.terminated, step.reward, sage.uses_rewards, world, sage.truth, sage.belief, sage.ahead)
         masked = True
         take_evidence(
             action, masked, scene.observation, world, scene.how, sage.layout, sage.truth, sage.belief, sage.ahead
