@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-YARDSTICKS = ("fully-observed", "mi-true-model", "qmdp")
+YARDSTICKS = ("fully-observed", "mi-true-model", "qmdp-rewards")
 
 
 def number(value: float) -> str:
@@ -35,7 +35,7 @@ def line(standing: Mapping[str, Any], *, world: bool) -> str:
         number(standing["ours"]["estimate"]),
         f"{number(ahead['estimate'])} [{number(ahead['low'])}, {number(ahead['high'])}]",
         "–" if share is None else f"{100 * share['estimate']:.0f} %".replace("-", "−"),
-        *(number(standing["yardsticks"][name]["estimate"]) for name in YARDSTICKS),
+        *(number(found["estimate"]) if (found := standing["yardsticks"].get(name)) else "–" for name in YARDSTICKS),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -27,7 +27,7 @@ _OTHERS = [
     "mfog:0.5,0.0", "mfog:0.25,0.1",
 ]  # fmt: skip
 _STAY = [{"name": "mi-synthetic", "K": 10}]
-_OURS: list[dict[str, Any]] = [{"name": "qmdp"}, {"name": "optimum"}]
+_OURS: list[dict[str, Any]] = [{"name": name} for name in ("qmdp", "qmdp-rewards", "optimum")]
 _OURS += [{"name": name, "optimism": 0.2} for name in ("mi-true-model", "fully-observed")]
 _OURS += [{"name": "mi-available", "smoothing": 0.001, "parents": 0.3, "optimism": 0.2}]
 _GREEDY_OR_NOT = {"alpha": 0.5, "epsilon": [0.0, 0.05]}

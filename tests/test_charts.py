@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import paper_runs
-from lacuna.methods import METHODS
+from lacuna.methods import METHODS, YARDSTICKS
 from lacuna.report.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.report.files import spec_of, write_files
 from lacuna.report.looks import DARK, look_of, name_of
@@ -23,6 +23,7 @@ from lacuna.report.series import PATH, REWARD, STAY, WATER, Wanted, by_rate, ove
 from lacuna.report.world_chart import worlds
 from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
 from lacuna.study.selection import MEASURES
+from lacuna.study.standing import KNOWING
 from lacuna.study.store import SCHEMA
 
 EVERY = Wanted.plain(*ALL_METHODS)
@@ -68,7 +69,8 @@ def test_there_is_a_test_for_every_figure(specs: dict[str, Any]) -> None:
 
 
 def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:
-    wanted = {"MI K=10, available cases (ours)", "MI K=10, true model", "QMDP, true model", "Q-learning, all observed"}
+    wanted = {"MI K=10, available cases (ours)", "MI K=10, true model", "Q-learning, all observed"}
+    wanted |= {"QMDP, true model, rewards seen"}
     assert wanted < series_of(specs["beyond"])
     assert not wanted & series_of(specs["mcar-theta"])
 
@@ -201,6 +203,8 @@ def test_methods_differ_in_colour_or_dash_on_light_and_dark_pages() -> None:
     looks = [look_of(one) for one in shown]
     assert len({(look.colour, look.dash) for look in looks}) == len(looks)
     assert len({(DARK[look.colour], look.dash) for look in looks}) == len(looks)
+    knowing = [look_of(one) for one in KNOWING.values()]
+    assert len({(look.colour, look.dash) for look in knowing}) == len(YARDSTICKS)
     assert [name_of(Shown(name)) for name in METHODS if not METHODS[name].multiple] == [
         method.title for method in METHODS.values() if not method.multiple
     ]

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 
 import paper_runs
+from lacuna.methods import YARDSTICKS
 from lacuna.report import paper_page
 from lacuna.report.charts import BEYOND, FIGURES
 from lacuna.report.files import FORMATS, write_files
@@ -23,7 +24,7 @@ from lacuna.report.page import Page as Shell
 from lacuna.report.series import REWARD, Wanted, by_rate
 from lacuna.study.claims import CLAIMS, Finding
 from lacuna.study.evidence import MI_SYNTHETIC
-from lacuna.study.standing import KNOWING, OURS, Standing
+from lacuna.study.standing import KNOWING, OURS, REACHABLE, Standing
 from lacuna.study.verdicts import Ask, Basis, Region, Sample, decide
 
 WIDE: ViewportSize = {"width": 1280, "height": 900}
@@ -51,7 +52,7 @@ def findings() -> list[Finding]:
 def standings() -> dict[str, list[Standing]]:
     """One problem where ours is ahead, one where it is level, and one where it is behind."""
     rng = np.random.default_rng(3)
-    values = {shown: base + rng.normal(size=4) for shown, base in ((MI_SYNTHETIC, 60.0), (KNOWING["qmdp"], 90.0))}
+    values = {shown: base + rng.normal(size=4) for shown, base in ((MI_SYNTHETIC, 60.0), (KNOWING[REACHABLE], 90.0))}
     found = [
         Standing.of("lake", name, Basis("episodic", "held-out", 4), values | {OURS: 60 + shift + rng.normal(size=4)})
         for name, shift in (("mcar:0.8", 20.0), ("mcar:0.2", 0.0), ("bursts:0.1,0.3", -20.0))
@@ -384,7 +385,11 @@ def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> Non
     told = section.locator("p:visible", has_text="Of 3 comparisons").all_inner_texts()
     assert len(told) == 2
     assert all("clearly ahead in 1 and clearly behind in 1: lake bursts:0.1,0.3." in text for text in told)
-    first = section.locator("table:visible").first.locator("tbody tr").first.locator("td").all_inner_texts()
+    tuned = section.locator("table:visible").first
+    heads = tuned.locator("thead th").all_inner_texts()
+    assert heads[4] == "Share of the gap to QMDP, true model, rewards seen"
+    assert heads[5:] == [method.title for method in YARDSTICKS.values()]
+    first = tuned.locator("tbody tr").first.locator("td").all_inner_texts()
     one = standings()["as-published"][0]
     assert one.share is not None
     assert first[0] == "mcar:0.8"

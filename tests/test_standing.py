@@ -13,7 +13,7 @@ from lacuna.study.evidence import Evidence, Shown
 from lacuna.study.runner import execute
 from lacuna.study.selection import with_open_episode
 from lacuna.study.spec import Study
-from lacuna.study.standing import KNOWING, OURS, PAPERS, Standing, against_tuned, against_untuned
+from lacuna.study.standing import KNOWING, OURS, PAPERS, REACHABLE, Standing, against_tuned, against_untuned
 from lacuna.study.store import SCHEMA
 from lacuna.study.verdicts import Basis
 
@@ -34,7 +34,8 @@ def test_a_standing_is_what_its_numbers_say() -> None:
         V2: np.array([60.0, 62.0, 64.0]),
         MI: np.array([70.0, 74.0, 72.0]),
         OURS: np.array([75.0, 79.0, 80.0]),
-        KNOWING["qmdp"]: np.array([82.0, 84.0, 83.0]),
+        KNOWING["qmdp"]: np.array([80.0, 81.0, 79.0]),
+        KNOWING["qmdp-rewards"]: np.array([82.0, 84.0, 83.0]),
         KNOWING["optimum"]: np.array([90.0, 91.0, 92.0]),
     }
     found = Standing.of("lake", "mcar:0.8", FOUR, values)
@@ -45,7 +46,8 @@ def test_a_standing_is_what_its_numbers_say() -> None:
     assert found.ahead.low == pytest.approx(6 - 4.303, abs=1e-3)
     assert found.share is not None
     assert found.share.estimate == pytest.approx(6 / 11)
-    assert {name: mean.estimate for name, mean in found.yardsticks.items()} == {"qmdp": 83.0, "optimum": 91.0}
+    means = {name: mean.estimate for name, mean in found.yardsticks.items()}
+    assert means == {"qmdp": 80.0, "qmdp-rewards": 83.0, "optimum": 91.0}
     data = found.as_dict()
     assert data["best"] == {"method": "mi-synthetic", "K": 10, "p_shuffle": 0.1}
     assert data["ahead"]["n"] == 3
@@ -56,10 +58,15 @@ def test_without_a_way_to_go_there_is_no_share() -> None:
     plain = Standing.of("lake", "mcar:0.8", FOUR, values)
     assert plain is not None
     assert plain.share is None
-    level = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING["qmdp"]: np.array([63.0, 61.0, 62.0])})
+    # The gap is counted to who sees what an agent sees: not to one who ignores rewards, nor to one who knows all.
+    others = {KNOWING[name]: np.array([80.0, 84.0, 82.5]) for name in YARDSTICKS if name != "qmdp-rewards"}
+    without = Standing.of("lake", "mcar:0.8", FOUR, values | others)
+    assert without is not None
+    assert without.share is None
+    level = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING[REACHABLE]: np.array([63.0, 61.0, 62.0])})
     assert level is not None
     assert level.share is None
-    above = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING["qmdp"]: np.array([50.0, 51.0, 52.5])})
+    above = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING[REACHABLE]: np.array([50.0, 51.0, 52.5])})
     assert above is not None
     assert above.share is None
     assert Standing.of("lake", "mcar:0.8", FOUR, {V2: values[V2]}) is None

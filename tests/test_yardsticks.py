@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from numpy.typing import NDArray
 
 from lacuna.agent import Agent
 from lacuna.mdp import TabularMDP
 from lacuna.methods import METHODS, YARDSTICKS, Settings
-from lacuna.missingness import Mechanism, MissingObservation, parse
-from lacuna.missingness.label import pattern_probabilities, patterns
-from lacuna.missingness.mechanism import mask_probability
+from lacuna.missingness import parse
 from lacuna.rollout import Run
 from lacuna.solve import solve
 from lacuna.space import Space
@@ -29,19 +26,13 @@ from lacuna.study.runner import run_study
 from lacuna.study.spec import Study, StudyError
 from lacuna.study.store import Store
 from lacuna.trials import Problem, run_trial, run_trials
-from lacuna.worlds.gym import TabularEnv
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.registry import make_world
 from lacuna.worlds.toys import corridor
-from lacuna.yardsticks.belief import expect_move, expect_start, take_evidence
 from lacuna.yardsticks.run import YardstickRun
-from lacuna.yardsticks.truth import truth_of
 from problems import READINGS, lake, mechanisms
 
-Beliefs = dict[tuple[int, int], float]
-
 KINDS = tuple(mechanisms(lake("episodic")))
-STEPS = 400
 
 
 def rewards(method: str, theta: float, trials: int, steps: int) -> tuple[float, float]:
@@ -71,6 +62,12 @@ def test_imputing_with_the_true_model(theta: float, expected: float) -> None:
 def test_qmdp(theta: float, expected: float) -> None:
     mean, error = rewards("qmdp", theta, trials=8, steps=20_000)
     assert abs(mean - expected) < 4 * np.hypot(error, 0.05)
+
+
+@pytest.mark.parametrize(("theta", "expected"), [(0.8, 89.5), (0.95, 88.9)])
+def test_qmdp_that_counts_rewards(theta: float, expected: float) -> None:
+    mean, error = rewards("qmdp-rewards", theta, trials=8, steps=20_000)
+    assert abs(mean - expected) < 4 * np.hypot(error, 0.06)
 
 
 def test_more_is_hidden_less_is_reached() -> None:
@@ -154,7 +151,7 @@ def test_of_equal_actions_qmdp_takes_the_one_that_ends_whatever_lies_elsewhere()
         return [(1.0, 1, 0.0, False)] if s == 0 else [(1.0, 0, 0.0, False)] if a == 0 else [(1.0, 0, 10.0, True)]
 
     mdp = TabularMDP.build(outcomes, space=Space((3,)), shows=[0, 1, 2], n_actions=2, starts=[{0: 1.0}])
-    for method in ("optimum", "qmdp"):
+    for method in ("optimum", "qmdp", "qmdp-rewards"):
         run = YardstickRun(mdp, parse("none", mdp), Settings(method, gamma=1.0))
         run.advance(100)
         assert run.figures()["episodes"] == 50, method
@@ -217,132 +214,10 @@ def test_equal_without_the_compiler() -> None:
     assert json.loads(done.stdout) == compiled
 
 
-# --- the belief --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_probability_of_a_mask(kind: str) -> None:
-    mdp = lake("episodic")
-    mechanism = mechanisms(mdp)[kind]
-    how = mechanism.hiding
-    for z in range(how.rates.shape[0]):
-        for a in range(-1, mdp.n_actions):
-            entry = a if how.rates.shape[1] > 1 else 0
-            below = None if mechanism.fallback is None else mechanism.fallback[z, entry]
-            table = pattern_probabilities(mechanism.rates[z, entry], below, mechanism.driver, mechanism.whole)
-            for s in range(0, mdp.n_states, 7):
-                row = (0, int(mdp.shows[s]), s)[how.by]
-                for m, hidden in enumerate(patterns(3)):
-                    observation = np.where(hidden, -1, mdp.dynamics.shown[s])
-                    if not mechanism.whole or len(set(hidden.tolist())) == 1:
-                        p = mask_probability(observation, int(mdp.shows[s]), s, a, z, how)
-                        assert p == pytest.approx(table[m, row], abs=1e-12)
-
-
-def naive_filter(
-    prior: Beliefs, action: int, masked: bool, observation: NDArray[np.int64], mdp: TabularMDP, mechanism: Mechanism
-) -> Beliefs:
-    """Bayes' rule over (mode, true state), written out."""
-    chain = np.ones((1, 1)) if mechanism.chain is None else mechanism.chain
-    hidden = int("".join("1" if value < 0 else "0" for value in observation), 2)
-    entry = (action if action >= 0 else -1) if mechanism.rates.shape[1] > 1 else 0
-    after: Beliefs = {}
-    for (z, s), p in prior.items():
-        shown = np.unravel_index(mdp.shows[s], mdp.space.sizes)
-        if any(seen not in {-1, value} for seen, value in zip(observation.tolist(), shown, strict=True)):
-            continue
-        for mode in range(chain.shape[0]):
-            if not masked:
-                after[z, s] = p
-                break
-            below = None if mechanism.fallback is None else mechanism.fallback[mode, entry]
-            row = (0, int(mdp.shows[s]), s)[mechanism.by]
-            rates, low = mechanism.rates[mode, entry, row : row + 1], None if below is None else below[row : row + 1]
-            mask = pattern_probabilities(rates, low, mechanism.driver, mechanism.whole)[hidden, 0]
-            after[mode, s] = after.get((mode, s), 0.0) + p * chain[z, mode] * mask
-    total = sum(after.values())
-    return {key: p / total for key, p in after.items() if p > 0}
-
-
-def naive_move(belief: Beliefs, action: int, terminated: bool, mdp: TabularMDP) -> Beliefs:
-    ahead: Beliefs = {}
-    for (z, s), weight in belief.items():
-        for p, after, _, ends in mdp.outcomes(s, action):
-            if (ends and mdp.terminates) == terminated:
-                ahead[z, after] = ahead.get((z, after), 0.0) + weight * p
-    return ahead
-
-
-def naive_start(belief: Beliefs | None, mdp: TabularMDP) -> Beliefs:
-    ahead: Beliefs = {}
-    for (z, s), weight in ({(0, -1): 1.0} if belief is None else belief).items():
-        for start, p in mdp.starts[0 if belief is None else mdp.restart[s]].items():
-            ahead[z, start] = ahead.get((z, start), 0.0) + weight * p
-    return ahead
-
-
-class Filters:
-    """The kernels' belief and the naive one, side by side."""
-
-    def __init__(self, mdp: TabularMDP, mechanism: Mechanism, first_observed: bool) -> None:
-        self.mdp, self.mechanism, self.first_observed = mdp, mechanism, first_observed
-        self.truth = truth_of(mdp, mechanism, Settings("qmdp", gamma=0.9))
-        self.belief, self.ahead = (np.zeros((mechanism.rates.shape[0], mdp.n_states)) for _ in range(2))
-        self.naive: Beliefs | None = None
-
-    def begin(self, seen: NDArray[np.int64]) -> None:
-        expect_start(self.naive is None, self.mdp.dynamics, self.truth, self.belief, self.ahead)
-        self._condition(naive_start(self.naive, self.mdp), -1, not self.first_observed, seen)
-
-    def learn(self, action: int, seen: NDArray[np.int64], terminated: bool) -> None:
-        assert self.naive is not None
-        expect_move(action, terminated, self.mdp.dynamics, self.truth, self.belief, self.ahead)
-        self._condition(naive_move(self.naive, action, terminated, self.mdp), action, masked=True, seen=seen)
-
-    def _condition(self, prior: Beliefs, action: int, masked: bool, seen: NDArray[np.int64]) -> None:
-        take_evidence(
-            action, masked, seen, self.mdp.dynamics, self.mechanism.hiding, self.mdp.space.layout, self.truth,
-            self.belief, self.ahead,
-        )  # fmt: skip
-        self.naive = naive_filter(prior, action, masked, seen, self.mdp, self.mechanism)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("reading", READINGS)
-def test_the_belief_is_exact(reading: str, kind: str) -> None:
-    mdp = lake(reading)
-    mechanism = mechanisms(mdp)[kind]
-    first_observed = kind not in {"whole:0.3", "bursts-each:0.2,0.4", "driver"}
-    filters = Filters(mdp, mechanism, first_observed)
-    base = TabularEnv(mdp)
-    env = MissingObservation(base, mechanism, first_observed=first_observed)
-    chance = np.random.default_rng([ord(letter) for letter in reading + kind])
-    observation, _ = env.reset(seed=1)
-    filters.begin(env.components(observation))
-    surprises = []
-    for _ in range(STEPS):
-        # Now and then an optimal step, so that episodes come to an end.
-        action = int(filters.truth.policy[base.true_state] if chance.random() < 0.5 else chance.integers(mdp.n_actions))
-        observation, _, terminated, truncated, _ = env.step(action)
-        filters.learn(action, env.components(observation), terminated)
-        naive = np.zeros_like(filters.belief)
-        for place, p in (filters.naive or {}).items():
-            naive[place] = p
-        assert np.allclose(filters.belief, naive, rtol=1e-9, atol=1e-12)
-        states = filters.belief.sum(axis=0)
-        surprises.append(states[base.true_state] - (states**2).sum())
-        if terminated or truncated:
-            observation, _ = env.reset()
-            filters.begin(env.components(observation))
-    # An exact belief gives the truth, on average, the weight that it gives to itself.
-    found = np.array(surprises)
-    assert abs(found.mean()) <= 4 * found.std(ddof=1) / np.sqrt(found.size) + 1e-12
-
-
 # --- wrong uses --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["optimum", "qmdp"])
+@pytest.mark.parametrize("method", ["optimum", "qmdp", "qmdp-rewards"])
 def test_what_they_cannot_have(method: str) -> None:
     settings: list[dict[str, Any]] = [{"alpha": 0.5}, {"epsilon": 0.1}, {"K": 3}, {"vote": "majority"}]
     for setting in settings:
@@ -380,9 +255,10 @@ def test_qmdp_needs_a_value_for_every_action() -> None:
         space=Space((2,)), shows=[0, 1], n_actions=2, starts=[{0: 1.0}], name="trap",
     )  # fmt: skip
     nothing = parse("none", trap)
-    with pytest.raises(ValueError, match="of trap may lead to where nothing is sure to end"):
-        YardstickRun(trap, nothing, Settings("qmdp"))
-    for settings in (Settings("qmdp", gamma=0.9), Settings("optimum")):
+    for method in ("qmdp", "qmdp-rewards"):
+        with pytest.raises(ValueError, match=f"of trap may lead to where nothing is sure to end, so {method} has no"):
+            YardstickRun(trap, nothing, Settings(method))
+    for settings in (Settings("qmdp", gamma=0.9), Settings("qmdp-rewards", gamma=0.9), Settings("optimum")):
         run = YardstickRun(trap, nothing, settings)
         run.advance(20)
         assert run.figures()["episodes"] == 20
@@ -397,8 +273,8 @@ trials = 3
 missingness = ["mcar:0.4", "mfog:0.5,0.0", "bursts:0.1,0.3"]
 curve_points = 4
 worlds = [{name = "lake"}]
-methods = [{name = "optimum"}, {name = "qmdp"}, {name = "mi-true-model"}, {name = "fully-observed"},
-           {name = "mi-synthetic"}]
+methods = [{name = "optimum"}, {name = "qmdp"}, {name = "qmdp-rewards"}, {name = "mi-true-model"},
+           {name = "fully-observed"}, {name = "mi-synthetic"}]
 
 [grid]
 alpha = [0.1, 1.0]
@@ -410,8 +286,8 @@ K = [2, 5]
 
 def test_a_study_with_yardsticks_runs_and_resumes(tmp_path: Path) -> None:
     study = Study.parse(STUDY)
-    # What only learners have is not pressed on the two that do not learn.
-    assert len(study.settings) == 2 + 2 + 16 + 8 + 16
+    # What only learners have is not pressed on the three that do not learn.
+    assert len(study.settings) == 2 + 2 + 2 + 16 + 8 + 16
     store = Store(tmp_path / "store")
     half = run_study(study, store, Local(2), shard=(1, 2))
     assert (half.failures, 0 < half.total < len(study)) == ([], True)
@@ -432,6 +308,6 @@ def test_a_study_with_yardsticks_runs_and_resumes(tmp_path: Path) -> None:
 def test_a_study_that_cannot_be_is_refused_whole() -> None:
     with pytest.raises(StudyError, match=r"methods\[0\] \(optimum\): optimum needs optimal values"):
         Study.parse(STUDY.replace('{name = "lake"}', '{name = "lake", continuing = true}'))
-    with pytest.raises(StudyError, match=r"or a yardstick: optimum, qmdp, mi-true-model, fully-observed"):
+    with pytest.raises(StudyError, match=r"or a yardstick: optimum, qmdp, qmdp-rewards, mi-true-model, fully-observed"):
         Study.parse(STUDY.replace('"qmdp"', '"pomdp"'))
     assert make_world("lake", continuing=True).terminates is False

@@ -50,7 +50,7 @@ class Knows(IntEnum):
     STATE = 3
     """The true state, and the optimal values."""
     BELIEF = 4
-    """The true transitions and mechanism, hence the exact belief over true states, and the optimal values."""
+    """The true transitions and mechanism, hence the exact belief given what it was told, and the optimal values."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Method:
     impute: Impute
     teach: Teach = Teach.NOTHING
     knows: Knows = Knows.NOTHING
+    uses_rewards: bool = False
+    """Whether its belief counts rewards as evidence of where it is."""
 
     @property
     def multiple(self) -> bool:
@@ -133,9 +135,15 @@ YARDSTICKS: dict[str, Method] = {
         ),
         Method(
             "qmdp", "QMDP, true model",
-            "the exact belief over true states, by optimal values", "- (knows the optimum)",
-            "- (knows it, and the mechanism)",
+            "the exact belief over true states given what was observed, rewards ignored; by optimal values",
+            "- (knows the optimum)", "- (knows it, and the mechanism)",
             Impute.NOTHING, knows=Knows.BELIEF,
+        ),
+        Method(
+            "qmdp-rewards", "QMDP, true model, rewards seen",
+            "the exact belief over true states given what was observed and paid; by optimal values",
+            "- (knows the optimum)", "- (knows it, and the mechanism)",
+            Impute.NOTHING, knows=Knows.BELIEF, uses_rewards=True,
         ),
         Method(
             "mi-true-model", "MI, true model",
@@ -196,8 +204,8 @@ class Settings:
     K
         Number of pathways, for MI methods only; 10 if not given.
     alpha, gamma, epsilon
-        Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1]. The yardsticks optimum and qmdp
-        have gamma only.
+        Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1]. The yardsticks that do
+        not learn, optimum, qmdp and qmdp-rewards, have gamma only.
     vote
         How K pathways choose: one vote at random (the paper), the majority, softmax over vote counts, or the best
         average value.

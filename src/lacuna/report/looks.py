@@ -48,7 +48,8 @@ _BY_PATHWAYS = {1: (VERMILION, "square"), 5: (SKY, "triangle-right"), 10: (BLUE,
 _DASHES = {"mi-synthetic": SOLID, "mi-conservative": DASHED}
 _KNOWING = {
     "fully-observed": (GREEN, DASHED, "triangle-up"), "mi-true-model": (SKY, DASHED, "square"),
-    "qmdp": (PURPLE, DASHED, "diamond"), "optimum": (GREY, DOTTED, "cross"),
+    "qmdp": (OTHER, DASHED, "triangle-down"), "qmdp-rewards": (PURPLE, DASHED, "diamond"),
+    "optimum": (GREY, DOTTED, "cross"),
 }  # fmt: skip
 
 

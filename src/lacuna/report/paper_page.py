@@ -55,9 +55,7 @@ def write_paper_page(
         The trials on which settings were chosen and confirmed.
     """
     ways = _ways(findings)
-    sources = {
-        in_words((reading, selection)): Source(table, reading, selection, draws) for reading, selection in ways
-    }
+    sources = {in_words((reading, selection)): Source(table, reading, selection, draws) for reading, selection in ways}
     figures = _figures(folder, sources)
     _picture(folder, list(sources.values()))
     page = Page(

@@ -26,6 +26,8 @@ Standings = Mapping[str, Sequence["Standing"]]
 """By the way in which the paper's methods had their settings chosen, as for `Evidence`, or ``"untuned"``."""
 
 KNOWING = {name: Shown(name, Settings(name).K) for name in YARDSTICKS}
+REACHABLE = "qmdp-rewards"
+"""The yardstick to which the gap is counted: it knows the model, and sees what an agent sees, rewards included."""
 
 Values = Mapping[Shown, NDArray[np.float64]]
 """The reward per episode of each method, one number per trial or per draw, all in the same order."""
@@ -45,7 +47,7 @@ class Standing:
     """Ours minus theirs."""
     yardsticks: Mapping[str, Interval]
     share: Interval | None
-    """The part of the way from theirs to QMDP that ours goes; None if there is no QMDP or no way to go."""
+    """The part of the way from theirs to `REACHABLE` that ours goes; None if that was not run or is no way ahead."""
 
     @classmethod
     def of(cls, world: str, missingness: str, basis: Basis, values: Values) -> Standing | None:
@@ -54,10 +56,10 @@ class Standing:
         if OURS not in values or not among:
             return None
         best = max(among, key=lambda shown: float(values[shown].mean()))
-        ours, theirs, qmdp = values[OURS], values[best], values.get(KNOWING["qmdp"])
+        ours, theirs, reachable = values[OURS], values[best], values.get(KNOWING[REACHABLE])
         share = None
-        if qmdp is not None and qmdp.mean() > theirs.mean():
-            share = paired_ratio(ours - theirs, qmdp - theirs)
+        if reachable is not None and reachable.mean() > theirs.mean():
+            share = paired_ratio(ours - theirs, reachable - theirs)
         return cls(
             world, missingness, basis, best, mean_interval(theirs, kind="t"), mean_interval(ours, kind="t"),
             paired_difference(ours, theirs, kind="t"),

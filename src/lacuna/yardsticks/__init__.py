@@ -1,1 +1,1 @@
-"""What could be reached: four that know what no agent can know, run and measured like the methods."""
+"""What could be reached: five that know what no agent can know, run and measured like the methods."""

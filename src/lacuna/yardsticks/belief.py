@@ -1,4 +1,11 @@
-"""The exact belief over true states, given all that was seen, and how QMDP acts on it."""
+"""The exact belief over true states, by Bayes' rule, and how QMDP acts on it.
+
+    b'(s') ∝ P(o | s', a) Σ_s b(s) Σ P(s', r, end | s, a)
+
+The inner sum is over the outcomes of (s, a) that lead to s' and end the episode or not, as it was told; with rewards
+seen, over those of them that pay just the reward received. P(o | s', a) is the chance to see of s' what was seen. A
+mechanism with a hidden chain adds its mode to s.
+"""
 
 from __future__ import annotations
 
@@ -38,17 +45,21 @@ def expect_start(
 
 @kernel
 def expect_move(
-    action: int, terminated: bool, world: Dynamics, truth: Truth, belief: NDArray[np.float64],
-    ahead: NDArray[np.float64],
+    action: int, terminated: bool, reward: float, uses_rewards: bool, world: Dynamics, truth: Truth,
+    belief: NDArray[np.float64], ahead: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Where an action may have led, given whether the episode ended, which every agent is told."""
+    """Where an action may have led, given whether the episode ended and, if used, what was paid.
+
+    A reward is compared exactly: what is paid is a number of this very table.
+    """
     ahead[:] = 0.0
     for z in range(belief.shape[0]):
         for s in range(belief.shape[1]):
             if belief[z, s] > 0:
                 row = s * world.n_actions + action
                 for entry in range(world.ptr[row], world.ptr[row + 1]):
-                    if (world.ends[entry] and world.terminates) == terminated:
+                    told = (world.ends[entry] and world.terminates) == terminated
+                    if told and (not uses_rewards or world.reward[entry] == reward):
                         ahead[z, world.next_state[entry]] += belief[z, s] * truth.probability[entry]
 
 

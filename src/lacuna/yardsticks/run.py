@@ -41,6 +41,7 @@ class Sage(NamedTuple):
     """
 
     knows: int
+    uses_rewards: bool
     rules: Rules
     layout: Layout
     truth: Truth
@@ -54,11 +55,12 @@ class Sage(NamedTuple):
 
 def blank_sage(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Sage:
     """Give a yardstick that has seen nothing yet."""
-    knows = YARDSTICKS[settings.method].knows
+    method = YARDSTICKS[settings.method]
+    knows = method.knows
     shape = (mechanism.rates.shape[0], mdp.n_states) if knows == Knows.BELIEF else (0, 0)
     here, here_next = (np.full(settings.pathways, _NOBODY, dtype=np.int64) for _ in range(2))
     return Sage(
-        int(knows), settings.rules, mdp.space.layout, truth_of(mdp, mechanism, settings),
+        int(knows), method.uses_rewards, settings.rules, mdp.space.layout, truth_of(mdp, mechanism, settings),
         blank_memory(mdp.space, mdp.n_actions, settings), here, here_next, np.zeros(1, dtype=np.bool_),
         np.zeros(shape), np.zeros(shape),
     )  # fmt: skip
@@ -101,7 +103,7 @@ def learn_knowing(action: int, step: Step, scene: Scene, supply: Supply, sage: S
     """Take in what an action led to: move belief or pathways on, and update Q as the methods do."""
     world, rules, memory = scene.world, sage.rules, sage.memory
     if sage.knows == _BELIEF:
-        expect_move(action, step.terminated, world, sage.truth, sage.belief, sage.ahead)
+        expect_move(action, step.terminated, step.reward, sage.uses_rewards, world, sage.truth, sage.belief, sage.ahead)
         masked = True
         take_evidence(
             action, masked, scene.observation, world, scene.how, sage.layout, sage.truth, sage.belief, sage.ahead
