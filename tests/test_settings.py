@@ -223,7 +223,7 @@ def test_trials_need_a_problem_and_settings() -> None:
         run_trial("lake", Settings(), steps=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="settings is None; it must be Settings"):
         run_trial(problem(), None, steps=1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="workers is 0; it must be 1 or larger"):
+    with pytest.raises(ValueError, match="workers is 0; it must be between 1 and 1024"):
         run_trials(problem(), Settings(), steps=1, seeds=[0], workers=0)
 
 

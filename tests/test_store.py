@@ -222,11 +222,11 @@ def test_newer_foreign_and_broken_folders_are_refused_and_left_alone(tmp_path: P
 def test_status_tells_how_far_studies_are_and_who_is_at_work(small: tuple[Path, Path]) -> None:
     _, path = small
     store = Store.existing(path)
-    store.report_running({"study": "many", "done": 3, "total": 7, "failed": 1, "steps_per_second": 2.5e6})
-    told = run("status", path).stdout
+    with store.reporting() as report:
+        report({"study": "many", "done": 3, "total": 7, "failed": 1, "steps_per_second": 2.5e6})
+        told = run("status", path).stdout
     assert "many: 240 of 240 runs (100%)" in told
     assert "3 of 7 runs, 2.50 million steps a second, 1 failed" in told
-    store.stop_running()
     assert "million" not in run("status", path).stdout
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,8 @@ import typer
 from lacuna import __version__
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
-from lacuna.study.command import checked_workers, tell_if_compiling
+from lacuna.study.command import checked, checked_workers, tell_if_compiling
+from lacuna.terminal import exit_code
 
 if TYPE_CHECKING:
     from lacuna.methods import Settings
@@ -30,29 +30,13 @@ app = typer.Typer(
 )
 
 
-class _Stopped(BaseException):
-    """Ctrl-C, under a name that no library on the way catches."""
-
-
-def _stop(*_: object) -> None:
-    raise _Stopped
-
-
 app.add_typer(study_app, name="study")
 app.command()(paper)
 
 
 def main() -> None:
     """Run the command; a wrong value gives one sentence and exit code 2, never a traceback."""
-    signal.signal(signal.SIGINT, _stop)
-    try:
-        app()
-    except (ValueError, TypeError, OSError) as error:
-        typer.echo(f"lacuna: {error}", err=True)
-        sys.exit(2)
-    except _Stopped:
-        typer.echo("lacuna: stopped; a study keeps what it has done, and the same command goes on", err=True)
-        sys.exit(130)
+    sys.exit(exit_code(lambda: app(prog_name="lacuna", standalone_mode=False)))
 
 
 def _version(wanted: bool) -> None:
@@ -120,7 +104,7 @@ def run(
 ) -> None:
     """Run one method in one world and show how it does."""
     from lacuna.methods import DEFAULT, Settings
-    from lacuna.trials import Problem, run_trials
+    from lacuna.trials import MOST_TRIALS, Problem, run_trials
 
     # The default is a setting as a whole; a method that is named starts from nothing of it.
     given: dict[str, Any] = {
@@ -132,10 +116,9 @@ def run(
     parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
     parameters["map"] = map_file.read_text() if map_file else None
     parameters = {name: value for name, value in parameters.items() if value is not None}
+    checked("trials", trials, MOST_TRIALS)
     problem = Problem.named(world, missingness, parameters)
     tell_if_compiling()
-    if trials < 1:
-        raise ValueError(f"trials is {trials}; it must be 1 or larger")
     with _progress(trials * steps, f"{settings.method} in {world}, {missingness}") as advance:
         rows = run_trials(
             problem, settings, steps=steps, seeds=range(seed, seed + trials), first_observed=not hide_first,
@@ -254,8 +237,7 @@ def bench(
     """Measure nanoseconds per step, by method, K and missingness, on one core and on all, next to C++."""
     from lacuna.bench import measure, show
 
-    if repeats < 1:
-        raise ValueError(f"repeats is {repeats}; it must be 1 or larger")
+    checked("repeats", repeats, 1000)
 
     def tell(what: str) -> None:
         if sys.stderr.isatty():

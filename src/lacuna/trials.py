@@ -24,6 +24,10 @@ from lacuna.yardsticks.run import YardstickRun
 EARLY = 10_000
 """Learning speed is the reward per step over this many first steps."""
 
+MOST_TRIALS = 100_000
+"""Trials at once: all their figures are kept in memory."""
+
+_MOST_WORKERS = 1024
 _STEPS, _REWARD = SUMS.index("steps"), SUMS.index("reward")
 
 Progress = Callable[[int], None]
@@ -128,9 +132,13 @@ def _start(problem: Problem, settings: Settings, seed: int, first_observed: bool
     return YardstickRun(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed)
 
 
-def default_workers() -> int:
-    """One worker per core that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def threads(workers: int | None) -> int:
+    """How many workers: as many as said, else one per core that this process may use."""
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not 1 <= workers <= _MOST_WORKERS:
+        raise ValueError(f"workers is {workers}; it must be between 1 and {_MOST_WORKERS}")
+    return workers
 
 
 def run_trials(
@@ -138,9 +146,8 @@ def run_trials(
     driver: str = "compiled", **rest: Any,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Run a trial per seed, several at a time; the figures do not depend on how many."""
-    workers = default_workers() if workers is None else workers
-    if workers < 1:
-        raise ValueError(f"workers is {workers}; it must be 1 or larger")
+    if len(seeds[: MOST_TRIALS + 1]) > MOST_TRIALS:
+        raise ValueError(f"there are more than {MOST_TRIALS} seeds; make a study of them, which keeps what is done")
     # Compile (or read the cache) before any clock runs.
     _start(problem, settings, 0, first_observed=True, driver=driver).advance(1)
     stop = Event()
@@ -152,7 +159,7 @@ def run_trials(
         if progress is not None:
             progress(n)
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(threads(workers)) as pool:
         jobs = [
             pool.submit(run_trial, problem, settings, steps=steps, seed=seed, driver=driver, progress=report, **rest)
             for seed in seeds

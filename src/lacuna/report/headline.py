@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from lacuna.quantities import duration
 from lacuna.report.charts import optimum
 from lacuna.report.claims_table import in_words
 from lacuna.report.looks import name_of
@@ -130,10 +131,3 @@ def _large(count: int) -> Markup:
         if count >= size:
             return Markup("{} <small>{}</small>").format(f"{count / size:.3g}", word)
     return Markup("{}").format(f"{count:,}")
-
-
-def duration(seconds: float) -> str:
-    """Say how long, in a fitting unit."""
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from lacuna.quantities import counted, duration
 from lacuna.report.beyond import beyond_section, in_short
 from lacuna.report.charts import BEYOND, FIGURES, FigureOfPaper, reward_against_theta
 from lacuna.report.claims_table import Way, claims_table, in_words, ways_of
 from lacuna.report.files import FORMATS, spec_of, write_files
-from lacuna.report.headline import duration, headline
+from lacuna.report.headline import headline
 from lacuna.report.looks import DARK, name_of
 from lacuna.report.page import Figure, Page, Section, Switch, details, facts, paragraphs, when
 from lacuna.report.page import table as sortable
@@ -205,7 +206,9 @@ def _amounts(runs: pl.DataFrame, about: Mapping[str, Any]) -> list[tuple[str, st
             items.append((title, f"seeds {about[key][0]} to {about[key][-1]}"))
     if "seconds" in about:
         made = about.get("runs_made_now")
-        items.append(("Time", duration(about["seconds"]) + ("" if made is None else f", for {made:,} runs made now")))
+        items.append(
+            ("Time", duration(about["seconds"]) + ("" if made is None else f", for {counted(made, 'run')} made now"))
+        )
     if "core_seconds" in about:
         items.append(("Time of all runs", f"{duration(about['core_seconds'])} of one core"))
     return items

@@ -7,16 +7,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lacuna.quantities import counted, duration
+
 if TYPE_CHECKING:
     from lacuna.study.runner import Progress
     from lacuna.study.spec import Study
+    from lacuna.study.store import Store
+
+Watch = Callable[["Progress"], None]
+Fill = Callable[["Store", Watch], "Progress"]
+"""Makes what a store lacks of a study."""
 
 app = typer.Typer(help="Thousands of runs from one file: plan, run, resume, look at, export.", no_args_is_help=True)
 
@@ -36,25 +43,31 @@ def plan(
 
     study = Study.read(file)
     workers = checked_workers(workers)
-    done = Store.existing(out).done() if out else frozenset()
+    store = Store.existing(out) if out else None
+    done = store.done() if store else frozenset()
     left = sum(run.id not in done for run in study.runs()) if done else len(study)
-    typer.echo(f"{study.spec.name}: {len(study.problems)} problems x {len(study.settings)} settings x "
-               f"{study.spec.trials} trials = {len(study):,} runs of {study.spec.steps:,} steps, "
-               f"{len(study) * study.spec.steps:,} steps in all")  # fmt: skip
-    if done:
-        typer.echo(f"{len(study) - left:,} runs are in {out} already; {left:,} are left")
+    typer.echo(f"{study.spec.name}: {counted(len(study.problems), 'problem')} x "
+               f"{counted(len(study.settings), 'setting')} x {counted(study.spec.trials, 'trial')} = "
+               f"{counted(len(study), 'run')} of {counted(study.spec.steps, 'step')}, "
+               f"{counted(len(study) * study.spec.steps, 'step')} in all")  # fmt: skip
+    if store:
+        _tell_of_damage(store)
+        typer.echo(f"in {out} already: {counted(len(study) - left, 'run')}; left: {left:,}")
     if not left:
         return
     seconds, tried = seconds_a_run(study, done)
-    typer.echo(f"about {_duration(left * seconds / workers)} on {workers} workers of this machine "
-               f"({seconds * 1000:.1f} ms a run, from {tried} runs tried just now)")  # fmt: skip
+    typer.echo(f"about {duration(left * seconds / workers)} on {counted(workers, 'worker')} of this machine "
+               f"({seconds * 1000:.1f} ms a run, from {counted(tried, 'run')} tried just now)")  # fmt: skip
 
 
 def seconds_a_run(study: Study, done: AbstractSet[str], budget: float = 4.0) -> tuple[float, int]:
     """Mean time of a run that is left, from runs picked at random, for about `budget` seconds.
 
-    Runs longer than 50,000 steps are tried for that many and scaled up.
+    Runs longer than 50,000 steps are tried for that many and scaled up. A run for which a kernel was compiled, or read
+    from the cache, does not count and is tried again.
     """
+    from numba.core.event import install_recorder
+
     from lacuna.study.runner import execute
 
     chosen = set(random.Random(0).sample(range(len(study)), min(len(study), 2000)))  # noqa: S311  not for secrets
@@ -63,13 +76,16 @@ def seconds_a_run(study: Study, done: AbstractSet[str], budget: float = 4.0) -> 
     steps = min(study.spec.steps, 50_000)
     runs = [replace(run, steps=steps, curve=tuple(t for t in run.curve if t <= steps)) for run in runs]
     random.Random(1).shuffle(runs)  # noqa: S311
-    execute(replace(runs[0], steps=1, curve=()))  # compiles, or reads the cache
-    began = time.perf_counter()
-    tried = 0
-    while tried < len(runs) and (time.perf_counter() - began < budget or tried < 3):
-        execute(runs[tried])
-        tried += 1
-    return (time.perf_counter() - began) / tried * study.spec.steps / steps, tried
+    total, tried = 0.0, 0
+    while tried < len(runs) and (total < budget or tried < 3):
+        # The compiler's lock is taken to compile, and to read what was compiled before.
+        with install_recorder("numba:compiler_lock") as compiler:
+            began = time.perf_counter()
+            execute(runs[tried])
+            took = time.perf_counter() - began
+        if not compiler.buffer:
+            total, tried = total + took, tried + 1
+    return total / tried * study.spec.steps / steps, tried
 
 
 @app.command()
@@ -86,46 +102,78 @@ def run(
     memory: Annotated[int, typer.Option(help="SLURM: memory of a task, in GB.")] = 2,
 ) -> None:
     """Run a study, or what is left of it. Stop it at any time; the same command goes on."""
-    from lacuna.study.engines import Dask, Local, run_on_slurm
-    from lacuna.study.runner import run_study
+    from lacuna.study.runner import EngineError
     from lacuna.study.spec import Study
     from lacuna.study.store import Store
 
     study = Study.read(file)
-    part = _shard(shard)
-    # A task of SLURM's gets the cores it asks for, not those of the machine that submits it.
-    cpus = workers or 1
-    workers = checked_workers(workers)
-    if engine not in ("local", "dask", "slurm"):
-        raise ValueError(f"engine is {engine!r}; it must be local, dask or slurm")
-    if engine == "slurm" and part != (1, 1):
-        raise ValueError(f"shard is {shard!r}, but the SLURM engine makes its own shards; say how many with --tasks")
-    if scheduler and engine != "dask":
+    cores = checked_workers(workers)
+    if scheduler is not None and engine != "dask":
         raise ValueError(
             f"scheduler is {scheduler!r}, but the engine is {engine}; a scheduler belongs to --engine dask"
         )
-    if engine == "dask" and not scheduler:
-        raise ValueError("the Dask engine needs --scheduler ADDRESS")
-    store = Store(out)
-    with display(study.spec.name) as watch:
-        if engine == "slurm":
-            if tasks < 1:
-                raise ValueError(f"tasks is {tasks}; it must be 1 or larger")
-            options: dict[str, Any] = {"timeout_min": minutes, "mem_gb": memory}
-            if partition:
-                options["slurm_partition"] = partition
-            progress = run_on_slurm(study, store, tasks=tasks, cpus=cpus, options=options, watch=watch)
-        else:
-            where = Dask(scheduler) if scheduler and engine == "dask" else Local(workers)
-            progress = run_study(study, store, where, shard=part, watch=watch)
-    for path in store.damaged:
-        typer.echo(f"a damaged file was set aside as {path}; its runs were computed again", err=True)
+    if engine == "slurm" and shard != "1/1":
+        raise ValueError(f"shard is {shard!r}, but the SLURM engine makes its own shards; say how many with --tasks")
+    where: AbstractContextManager[Fill]
+    if engine == "local":
+        where = _locally(study, _shard(shard), cores)
+    elif engine == "dask":
+        where = _on_dask(study, _shard(shard), scheduler)
+    elif engine == "slurm":
+        options = {
+            "timeout_min": checked("minutes", minutes, 10**6), "mem_gb": checked("memory", memory, 10**6),
+        } | ({"slurm_partition": partition} if partition else {})  # fmt: skip
+        # A task gets the cores it asks for, not those of the machine that submits it.
+        where = _on_slurm(study, checked("tasks", tasks, 100_000), workers or 1, options)
+    else:
+        raise ValueError(f"engine is {engine!r}; it must be local, dask or slurm")
+    try:
+        # The engine first: nothing is left behind if there is none.
+        with where as fill:
+            store = Store(out)
+            with display(study.spec.name) as watch:
+                progress = fill(store, watch)
+    except EngineError as error:
+        typer.echo(f"lacuna: {error}, and the same command goes on", err=True)
+        raise typer.Exit(1) from error
+    _tell_of_damage(store)
     for failure in progress.failures:
         typer.echo(f"failed: {failure}", err=True)
-    typer.echo(f"{progress.done:,} of {progress.total:,} runs are in {out}"
+    typer.echo(f"{out} holds {progress.done:,} of {counted(progress.total, 'run')}"
                + (f"; {progress.failed:,} failed" if progress.failed else ""))  # fmt: skip
-    if progress.failed or progress.done < progress.total:
+    if progress.done < progress.total:
+        missing = counted(progress.total - progress.done, "run")
+        typer.echo(f"lacuna: {missing} missing from {out}; the same command makes what is missing", err=True)
         raise typer.Exit(1)
+
+
+@contextmanager
+def _locally(study: Study, part: tuple[int, int], workers: int) -> Iterator[Fill]:
+    from lacuna.study.engines import Local
+    from lacuna.study.runner import run_study
+
+    yield lambda store, watch: run_study(study, store, Local(workers), shard=part, watch=watch)
+
+
+@contextmanager
+def _on_dask(study: Study, part: tuple[int, int], scheduler: str | None) -> Iterator[Fill]:
+    from lacuna.study.engines import Dask
+    from lacuna.study.runner import run_study
+
+    if not scheduler:
+        raise ValueError("the Dask engine needs --scheduler ADDRESS")
+    with Dask.connected(scheduler) as engine:
+        yield lambda store, watch: run_study(study, store, engine, shard=part, watch=watch)
+
+
+@contextmanager
+def _on_slurm(study: Study, tasks: int, cpus: int, options: dict[str, Any]) -> Iterator[Fill]:
+    from lacuna.study.engines import find_slurm, run_on_slurm
+
+    limit = find_slurm()
+    yield lambda store, watch: run_on_slurm(
+        study, store, tasks=tasks, limit=limit, cpus=cpus, options=options, watch=watch
+    )
 
 
 @app.command()
@@ -135,16 +183,18 @@ def status(folder: Folder) -> None:
 
     store = Store.existing(folder)
     done = store.done()
-    typer.echo(f"{folder}: {len(done):,} runs")
+    typer.echo(f"{folder}: {counted(len(done), 'run')}")
     for study in store.studies():
         here = sum(run.id in done for run in study.runs())
-        typer.echo(f"  {study.spec.name}: {here:,} of {len(study):,} runs ({here / len(study):.0%})")
-    for note in store.running():
-        speed = f"{note['steps_per_second'] / 1e6:.2f} million steps a second"
-        far = f"{note['done']:,} of {note['total']:,} runs, {speed}, {note['failed']:,} failed"
-        typer.echo(f"  running: {note['process']}, {note['study']}, {far}")
+        typer.echo(f"  {study.spec.name}: {here:,} of {counted(len(study), 'run')} ({here / len(study):.0%})")
+    for process, beat in store.at_work().items():
+        speed = f"{beat.steps_per_second / 1e6:.2f} million steps a second"
+        far = f"{beat.done:,} of {counted(beat.total, 'run')}, {speed}, {beat.failed:,} failed"
+        typer.echo(f"  running: {process}, {beat.study}, {far}")
     for path in store.damaged:
         typer.echo(f"  damaged and set aside: {path}")
+    for path in store.unread:
+        typer.echo(f"  left alone, as it cannot be read: {path}")
 
 
 @app.command("export")
@@ -164,20 +214,30 @@ def export_command(
     if study is not None:
         table = table.filter(pl.col("id").is_in([run.id for run in Study.read(study).runs()]))
     export(table, to)
-    typer.echo(f"{table.height:,} runs written to {to}")
+    typer.echo(f"{counted(table.height, 'run')} written to {to}")
     if store.damaged:
-        for path in store.damaged:
-            typer.echo(f"a damaged file was set aside as {path}; run its study again", err=True)
+        _tell_of_damage(store)
+        typer.echo("lacuna: runs are missing; run their study again", err=True)
         raise typer.Exit(1)
+
+
+def _tell_of_damage(store: Store) -> None:
+    for path in store.damaged:
+        typer.echo(f"a damaged file was set aside as {path}", err=True)
+
+
+def checked(name: str, value: int, most: int) -> int:
+    """Give back a whole number from the command line if it lies between 1 and `most`."""
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} is {value}; it must be between 1 and {most}")
+    return value
 
 
 def checked_workers(workers: int | None) -> int:
     """How many runs at a time: as many as said, else one per core."""
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}; it must be 1 or larger")
-    from lacuna.trials import default_workers
+    from lacuna.trials import threads
 
-    return workers or default_workers()
+    return threads(workers)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -185,12 +245,6 @@ def _shard(text: str) -> tuple[int, int]:
     if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
         raise ValueError(f"shard is {text!r}; it must be i/n with i from 1 to n, e.g. 2/3")
     return int(i), int(n)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def tell_if_compiling() -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import Any
 
-from lacuna.study.runner import Outcome, Progress, execute_portion, run_study
+from lacuna.study.runner import EngineError, Outcome, Progress, execute_portion, run_study
 from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import Store
+
+_PATIENCE = 20.0
+"""Seconds to wait for a scheduler to answer."""
 
 
 @dataclass(frozen=True)
@@ -44,41 +51,78 @@ class Local:
 
 @dataclass(frozen=True)
 class Dask:
-    """A Dask cluster, by the address of its scheduler; workers need lacuna installed but no shared disk."""
+    """A Dask cluster, connected to its scheduler; workers need lacuna installed but no shared disk."""
 
     scheduler: str
+    client: Any
+
+    @classmethod
+    @contextmanager
+    def connected(cls, scheduler: str) -> Iterator[Dask]:
+        """Connect to the scheduler at an address, until the end of a block."""
+        distributed = _extra("distributed", "dask")
+        try:
+            # Asked before there is a client, which would leave a thread behind if nobody answers.
+            asyncio.run(_knock(distributed, scheduler))
+            client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+        except Exception as error:
+            raise ValueError(f"no Dask scheduler answers at {scheduler!r}: {error}") from error
+        with client:
+            yield cls(scheduler, client)
 
     def outcomes(self, portions: Iterator[list[RunSpec]]) -> Generator[Outcome]:
         """Keep two portions per worker thread under way; a worker that dies has its portions done by others."""
-        distributed = _extra("distributed", "dask")
-        try:
-            client = distributed.Client(self.scheduler, timeout=20)
-        except OSError as error:
-            raise ValueError(f"no Dask scheduler answers at {self.scheduler}: {error}") from error
-        with client:
-            ahead = 2 * max(1, sum(client.nthreads().values()))
-            first = [_submit(client, portion) for _, portion in zip(range(ahead), portions, strict=False)]
-            if not first:
+        finished: SimpleQueue[Any] = SimpleQueue()
+        with self._or_gone():
+            ahead = 2 * max(1, sum(self.client.nthreads().values()))
+        under_way = 0
+        while True:
+            for portion in islice(portions, ahead - under_way):
+                self._submit(portion, finished)
+                under_way += 1
+            if not under_way:
                 return
-            under_way = distributed.as_completed(first)
-            for future in under_way:
-                yield _result(future)
-                for portion in portions:
-                    under_way.add(_submit(client, portion))
-                    break
+            yield self._next_of(finished)
+            under_way -= 1
+
+    def _submit(self, portion: list[RunSpec], finished: SimpleQueue[Any]) -> None:
+        with self._or_gone():
+            data = [run.to_json() for run in portion]
+            self.client.submit(_on_a_worker, data, pure=False, retries=10).add_done_callback(finished.put)
+
+    def _next_of(self, finished: SimpleQueue[Any]) -> Outcome:
+        """What a worker gave back, or a sentence if none could: a portion on which one worker after another dies."""
+        future = None
+        while future is None:
+            with suppress(Empty):
+                future = finished.get(timeout=1)
+            # A scheduler that is gone, or was started anew, knows nothing of what it was asked for.
+            if self.client.status != "running" or (future is not None and future.cancelled()):
+                raise self._gone()
+        try:
+            rows, failures = future.result()
+        except Exception as error:
+            # Whatever it is, the other portions go on and the user is told.
+            if self.client.status != "running":
+                raise self._gone() from error
+            return Outcome([], [f"a portion was given up by Dask: {error!r}"])
+        return Outcome(rows, failures)
+
+    @contextmanager
+    def _or_gone(self) -> Iterator[None]:
+        """Say that the scheduler is gone if asking it for something fails."""
+        try:
+            yield
+        except Exception as error:
+            raise self._gone() from error
+
+    def _gone(self) -> EngineError:
+        return EngineError(f"the Dask scheduler at {self.scheduler} is gone; what came back before is stored")
 
 
-def _submit(client: Any, portion: list[RunSpec]) -> Any:
-    return client.submit(_on_a_worker, [run.to_json() for run in portion], pure=False, retries=10)
-
-
-def _result(future: Any) -> Outcome:
-    """What a worker gave back, or a sentence if none could: a portion on which one worker after another dies."""
-    try:
-        rows, failures = future.result()
-    except Exception as error:  # noqa: BLE001  whatever it is, the other portions go on and the user is told
-        return Outcome([], [f"a portion was given up by Dask: {error!r}"])
-    return Outcome(rows, failures)
+async def _knock(distributed: Any, scheduler: str) -> None:
+    comm = await distributed.comm.connect(scheduler, timeout=_PATIENCE)
+    comm.abort()
 
 
 def _on_a_worker(runs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -88,16 +132,15 @@ def _on_a_worker(runs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list
 
 
 def run_on_slurm(
-    study: Study, store: Store, *, tasks: int, cpus: int, options: dict[str, Any],
+    study: Study, store: Store, *, tasks: int, limit: int, cpus: int, options: dict[str, Any],
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:  # fmt: skip
-    """Submit arrays whose tasks each fill in a shard of the study, and wait until none is left in the queue.
+    """Submit arrays of up to `limit` tasks, each filling in a shard, and wait until none is left in the queue.
 
     The tasks write into the store themselves, so it must lie on a disk that all nodes share. Ctrl-C takes them out of
     the queue; if this process is killed, they go on.
     """
     submitit = _extra("submitit", "slurm")
-    limit = array_limit()
     store.add_study(study)
     names = {run.id for run in study.runs()}
     progress = Progress(len(names), len(names & store.done()))
@@ -139,7 +182,7 @@ def run_on_slurm(
         progress.failed += len(failures)
         told = [f"task {job.job_id}: {failure}; its log is {job.paths.stderr}" for failure in failures]
         progress.failures += told[: 20 - len(progress.failures)]
-    progress.done = len(names & store.done())
+    progress.done = len(names & store.done(afresh=True))
     return progress
 
 
@@ -189,8 +232,9 @@ def _shard_task(study: dict[str, Any], path: str, shard: tuple[int, int], cpus: 
     return run_study(Study.from_data(study), Store.existing(path), Local(cpus), shard=shard).failures
 
 
-def array_limit(default: int = 1000) -> int:
-    """The largest array that the site allows, as SLURM itself says."""
+def find_slurm(default: int = 1000) -> int:
+    """Make sure that SLURM can be used; gives the largest array that the site allows, as SLURM itself says."""
+    _extra("submitit", "slurm")
     try:
         told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True)  # noqa: S607
     except (OSError, subprocess.CalledProcessError) as error:

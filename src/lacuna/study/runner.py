@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -51,6 +52,19 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     failures: list[str] = field(default_factory=list)
 
+    def add(self, outcome: Outcome) -> None:
+        """Count what came of a portion."""
+        self.done += len(outcome.rows)
+        self.failed += len(outcome.failures)
+        self.failures += outcome.failures[: 20 - len(self.failures)]
+        self.steps += sum(row["steps"] for row in outcome.rows)
+
+    def figures(self) -> dict[str, float]:
+        """How far it is, as plain data."""
+        return {
+            "done": self.done, "total": self.total, "failed": self.failed, "steps_per_second": self.steps_per_second,
+        }  # fmt: skip
+
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
@@ -60,6 +74,10 @@ class Progress:
     def steps_per_second(self) -> float:
         """Steps a second, of this process and its workers."""
         return self.steps / self.seconds if self.seconds > 0 else 0.0
+
+
+class EngineError(RuntimeError):
+    """The place where runs are computed is gone; what came back before is stored."""
 
 
 class Engine(Protocol):
@@ -148,32 +166,26 @@ def run_study(
     progress = Progress(len(names), sum(name in done for name in names))
     del names, done
     watch(progress)
-    outcomes = engine.outcomes(portions_left(study, store, shard))
     unsaved: list[dict[str, Any]] = []
     saved_at = time.monotonic()
-    try:
-        for outcome in outcomes:
-            unsaved += outcome.rows
-            progress.done += len(outcome.rows)
-            progress.failed += len(outcome.failures)
-            progress.failures += outcome.failures[: 20 - len(progress.failures)]
-            progress.steps += sum(row["steps"] for row in outcome.rows)
-            watch(progress)
-            # Not after every portion: putting a file safely on a disk may take longer than computing it.
-            if time.monotonic() - saved_at >= min(max(_SAVE_SHARE * progress.seconds, _SAVE_SOONEST), _SAVE_LATEST):
-                store.write(unsaved)
-                store.report_running(
-                    {"study": study.spec.name, "done": progress.done, "total": progress.total,
-                     "failed": progress.failed, "steps_per_second": progress.steps_per_second}
-                )  # fmt: skip
-                unsaved, saved_at = [], time.monotonic()
-    finally:
-        # Closed here, not whenever it is forgotten: an interrupt in the middle of that would go unheard.
-        outcomes.close()
-        store.write(unsaved)
-        store.stop_running()
-    # What others stored meanwhile counts too.
-    done = store.done()
+    with store.reporting() as report:
+        try:
+            # Closed here, not whenever it is forgotten: an interrupt in the middle of that would go unheard.
+            with closing(engine.outcomes(portions_left(study, store, shard))) as outcomes:
+                for outcome in outcomes:
+                    unsaved += outcome.rows
+                    progress.add(outcome)
+                    watch(progress)
+                    # Not after every portion: putting a file on a disk may take longer than computing it.
+                    pause = min(max(_SAVE_SHARE * progress.seconds, _SAVE_SOONEST), _SAVE_LATEST)
+                    if time.monotonic() - saved_at >= pause:
+                        store.write(unsaved)
+                        report({"study": study.spec.name} | progress.figures())
+                        unsaved, saved_at = [], time.monotonic()
+        finally:
+            store.write(unsaved)
+    # What others stored meanwhile counts too, and what was lost meanwhile does not.
+    done = store.done(afresh=True)
     progress.done = sum(run.id in done for run in study.runs() if in_shard(run, shard))
     watch(progress)
     return progress

@@ -44,6 +44,7 @@ _listed = BeforeValidator(lambda value: value if isinstance(value, list) else [v
 Whole = Annotated[list[int], _listed, Field(min_length=1)]
 Numbers = Annotated[list[float], _listed, Field(min_length=1)]
 Words = Annotated[list[str], _listed, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[\w.+,()-]([\w.+,() -]*[\w.+,()-])?$", max_length=100)]
 
 
 class Choices(_Strict):
@@ -84,7 +85,7 @@ class WorldSpec(BaseModel):
 class StudySpec(_Strict):
     """What a study file holds."""
 
-    name: str = Field(pattern=r"^[\w.+,()-]([\w.+,() -]*[\w.+,()-])?$", max_length=100)
+    name: Name
     steps: int = Field(ge=1, le=MAX_COUNT)
     trials: int = Field(ge=1, le=_MOST_RUNS)
     first_trial: int = Field(default=0, ge=0, le=2**31)

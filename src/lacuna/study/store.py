@@ -11,19 +11,21 @@ import hashlib
 import json
 import os
 import platform
-import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from io import BytesIO
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lacuna import __version__
 from lacuna.savefile import write_whole
+from lacuna.study import heartbeats
 from lacuna.study.spec import RESULTS, Study
 
 FORMAT = 1
@@ -53,6 +55,9 @@ SCHEMA: dict[str, Any] = {
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""
 
+_YOUNGER = ("kappa", "smoothing", "parents", "optimism")
+"""Settings that came after the others: a file may be older, and its runs then have none."""
+
 SORTED_BY = ("world", "parameters", "missingness", "method", "K", "p_shuffle", "kappa", "smoothing", "parents", "vote",
              "update", "stay", "alpha", "gamma", "epsilon", "optimism", "first_observed", "steps", "trial",
              "id")  # fmt: skip
@@ -60,6 +65,14 @@ SORTED_BY = ("world", "parameters", "missingness", "method", "K", "p_shuffle", "
 
 class StoreError(ValueError):
     """A folder that cannot be used as a store; nothing in it was changed."""
+
+
+class _Mark(BaseModel):
+    """What makes a folder a store."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    format: int = Field(ge=1, le=10**6)
 
 
 class Store:
@@ -73,9 +86,10 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._files: dict[str, list[str]] = {}
         self._done: set[str] = set()
-        self._known: set[str] = set()
         self.damaged: list[Path] = []
+        self.unread: list[Path] = []
         if self.path.exists() and not self.path.is_dir():
             raise StoreError(f"{self.path} is not a folder")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -86,17 +100,23 @@ class Store:
                 raise StoreError(f"{self.path} holds other things than results of lacuna; name a new or empty folder")
             write_whole(mark, json.dumps({"format": FORMAT, "lacuna": __version__}).encode())
         try:
-            made = int(json.loads(mark.read_bytes())["format"])
-        except (ValueError, KeyError, TypeError) as error:
+            made = _Mark.model_validate_json(heartbeats.read_plain(mark)).format
+        except (OSError, ValidationError) as error:
             raise StoreError(f"{mark} is damaged; restore it from another store or remove it by hand") from error
         if made > FORMAT:
             raise StoreError(f"{self.path} was made by a newer lacuna (format {made}; this one reads up to {FORMAT})")
         for folder in ("parts", "studies", "running", "damaged"):
-            (self.path / folder).mkdir(exist_ok=True)
+            try:
+                (self.path / folder).mkdir(exist_ok=True)
+            except FileExistsError as error:
+                raise StoreError(f"{self.path / folder} is not a folder, and a store needs one") from error
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Remove what processes killed in the middle of writing left behind; a live one needs seconds at most."""
         for left in self.path.rglob(".*.part"):
-            # What a process killed in the middle of writing left behind; a live one needs seconds at most.
             with suppress(FileNotFoundError):
-                if time.time() - left.stat().st_mtime > _STALE:
+                if left.is_file() and time.time() - left.stat().st_mtime > _STALE:
                     left.unlink()
 
     @classmethod
@@ -124,8 +144,10 @@ class Store:
         """The studies that were run into the store, as far as this version can read them."""
         found = []
         for path in sorted((self.path / "studies").glob("*.json")):
-            with suppress(ValueError, KeyError, TypeError):
-                found.append(Study.from_data(json.loads(path.read_bytes())["study"], path.name))
+            try:
+                found.append(Study.from_data(json.loads(heartbeats.read_plain(path))["study"], path.name))
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+                self.unread.append(path)
         return found
 
     def write(self, rows: list[dict[str, Any]]) -> None:
@@ -141,64 +163,95 @@ class Store:
         """Store a Parquet file that is at hand."""
         name = f"{hashlib.sha256(content).hexdigest()[:24]}.parquet"
         write_whole(self.path / "parts" / name, content)
-        self._known.add(name)
-        self._done.update(ids)
+        self._files[name] = list(ids)
+        self._done.update(self._files[name])
 
-    def done(self) -> AbstractSet[str]:
-        """Names of all runs in the store, those of other processes included; only new files are read."""
-        for path in self._parts():
-            if path.name not in self._known:
-                table = self._read(path, ["id"])
-                if table is not None:
-                    self._known.add(path.name)
-                    self._done.update(table["id"])
+    def done(self, *, afresh: bool = False) -> AbstractSet[str]:
+        """Names of all runs in the store, those of other processes included.
+
+        Only new files are read, and runs whose file is gone do not count. `afresh` reads every file again, whole, so
+        that damage done meanwhile is noticed too.
+        """
+        there = {path.name: path for path in self._parts()}
+        if afresh:
+            self._files = {}
+        if afresh or not self._files.keys() <= there.keys():
+            self._files = {name: ids for name, ids in self._files.items() if name in there}
+            self._done = {run for ids in self._files.values() for run in ids}
+        for name in sorted(there.keys() - self._files.keys()):
+            table = self._read(there[name], whole=afresh)
+            if table is not None:
+                self._files[name] = table["id"].to_list()
+                self._done.update(self._files[name])
         return self._done
 
     def table(self) -> pl.DataFrame:
         """All runs of the current kind of results, each once, in an order that depends on nothing but the runs."""
-        tables = [table for path in self._parts() if (table := self._read(path, None)) is not None]
+        tables = [table for path in self._parts() if (table := self._read(path)) is not None]
         runs = pl.concat([pl.DataFrame(schema=SCHEMA), *tables], how="diagonal")
-        return runs.filter(results=RESULTS).unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
+        return runs.unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
 
-    def _parts(self) -> Iterator[Path]:
-        return iter(sorted((self.path / "parts").glob("*.parquet")))
+    def _parts(self) -> list[Path]:
+        return sorted((self.path / "parts").glob("*.parquet"))
 
-    def _read(self, path: Path, columns: list[str] | None) -> pl.DataFrame | None:
-        """A file's content, or None if it is damaged: then it is set aside, and its runs count as not done."""
+    def _read(self, path: Path, *, whole: bool = True) -> pl.DataFrame | None:
+        """A file's runs, or None if it is damaged: then it is set aside, and its runs count as not done."""
         try:
-            content = path.read_bytes()
-            if hashlib.sha256(content).hexdigest()[:24] == path.stem:
-                return pl.read_parquet(BytesIO(content), columns=columns)
-            aside = self.path / "damaged" / path.name
-            path.replace(aside)
+            content = heartbeats.read_plain(path)
         except FileNotFoundError:
-            # Another process set it aside first.
+            # Another process set it aside first, or it is a folder or leads nowhere.
+            table = None
+        else:
+            named = hashlib.sha256(content).hexdigest()[:24] == path.stem
+            table = runs_in(content, whole=whole) if named else None
+        if table is None and os.path.lexists(path):
+            self._set_aside(path)
+        return table
+
+    def _set_aside(self, path: Path) -> None:
+        """Move something to the damaged files, beside what may lie there under its name."""
+        names = chain([path.name], (f"{path.name}.{i}" for i in count(2)))
+        aside = next(free for name in names if not os.path.lexists(free := self.path / "damaged" / name))
+        with suppress(FileNotFoundError):
+            path.replace(aside)
+            self.damaged.append(aside)
+
+    def reporting(self) -> AbstractContextManager[Callable[[dict[str, Any]], None]]:
+        """Tell `at_work`, on any machine, how this process is doing."""
+        return heartbeats.reporting(self.path / "running")
+
+    def at_work(self) -> dict[str, heartbeats.Heartbeat]:
+        """The processes that fill the store, and what they say of themselves."""
+        found = heartbeats.at_work(self.path / "running")
+        self.unread += found.unread
+        return found.processes
+
+
+# What polars says of files that are not Parquet, are cut off or contradict themselves.
+_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+
+
+def runs_in(content: bytes, *, whole: bool = True) -> pl.DataFrame | None:
+    """Read the runs of the current kind of results from a Parquet file: whole, or their names only.
+
+    None if it is no such file: not Parquet, or with other columns than `SCHEMA` has.
+    """
+    try:
+        kinds = pl.read_parquet_schema(BytesIO(content))
+        if "id" in kinds and "results" not in kinds:
+            # Of the first version, which did not number its results.
+            return pl.DataFrame(schema=SCHEMA)
+        names = pl.read_parquet(BytesIO(content), columns=["id", "results"])
+        if names.schema != {"id": pl.String, "results": pl.Int64} or names.null_count().sum_horizontal().item():
             return None
-        self.damaged.append(aside)
+        if RESULTS not in names["results"]:
+            return pl.DataFrame(schema=SCHEMA)
+        if any(kinds.get(name) != kind for name, kind in SCHEMA.items() if name in kinds or name not in _YOUNGER):
+            return None
+        mine = names if not whole else pl.read_parquet(BytesIO(content), columns=[n for n in SCHEMA if n in kinds])
+        return mine.filter(results=RESULTS)
+    except _UNREADABLE:
         return None
-
-    def report_running(self, note: dict[str, Any]) -> None:
-        """Tell `status` on any machine how this process is doing."""
-        write_whole(self._heartbeat(), json.dumps(note | {"time": time.time()}).encode())
-
-    def stop_running(self) -> None:
-        """Take this process off the list."""
-        self._heartbeat().unlink(missing_ok=True)
-
-    def _heartbeat(self) -> Path:
-        return self.path / "running" / f"{socket.gethostname()}-{os.getpid()}.json"
-
-    def running(self, *, within: float = 30.0) -> list[dict[str, Any]]:
-        """What processes that were alive in the last `within` seconds said of themselves."""
-        notes = []
-        for path in sorted((self.path / "running").glob("*.json")):
-            try:
-                note = json.loads(path.read_bytes())
-            except (OSError, ValueError):
-                continue
-            if time.time() - note["time"] <= within:
-                notes.append(note | {"process": path.stem})
-        return notes
 
 
 def export(table: pl.DataFrame, path: Path) -> None:

@@ -19,6 +19,16 @@ PARTS: dict[str, tuple[str, tuple[Statement, ...]]] = {
 STATEMENTS: tuple[Statement, ...] = tuple(statement for _, statements in PARTS.values() for statement in statements)
 
 
+LEAST_EFFORT, MOST_EFFORT = 0.01, 10.0
+"""With less, a simulation has too few paths for a standard error; with more, it takes hours."""
+
+
+def check_effort(effort: float) -> None:
+    """Refuse a size of the simulations that cannot be."""
+    if not LEAST_EFFORT <= effort <= MOST_EFFORT:
+        raise ValueError(f"effort is {effort}; it must be between {LEAST_EFFORT:g} and {MOST_EFFORT:g}")
+
+
 def examine(
     statements: tuple[Statement, ...] = STATEMENTS, *, effort: float = 1.0, seed: int = 0, workers: int = 1,
     tell: Callable[[Judgement], None] = lambda _: None,
@@ -45,8 +55,7 @@ def examine(
     >>> judgement.verdict
     'holds as corrected'
     """
-    if not effort > 0:
-        raise ValueError(f"effort is {effort}; it must be above 0")
+    check_effort(effort)
 
     def one(statement: Statement) -> Judgement:
         judgement = judge(statement, statement.simulate(effort, seed))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import typer
 
-from lacuna.theory.appendix import STATEMENTS, examine
+from lacuna.quantities import counted, duration
+from lacuna.theory.appendix import STATEMENTS, check_effort, examine
 from lacuna.theory.curves import all_curves
 from lacuna.theory.page import write_page
 from lacuna.theory.record import as_data
@@ -21,6 +22,9 @@ from lacuna.theory.statement import Judgement
 def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Judgement]:
     """Examine every statement, write page, data and figures to a folder, and print the verdicts."""
     started = time.monotonic()
+    check_effort(effort)
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; it must be a whole number, 0 or larger")
     out.mkdir(parents=True, exist_ok=True)
     with _progress(len(STATEMENTS) + 1) as tell:
         judgements = examine(
@@ -34,7 +38,8 @@ def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Jud
         )
         page = write_page(judgements, curves, out)
     _show(judgements)
-    typer.echo(f"{len(judgements)} statements in {time.monotonic() - started:.0f} seconds; open {page}")
+    took = duration(time.monotonic() - started)
+    typer.echo(f"{counted(len(judgements), 'statement')} in {took}; open {page}")
     return judgements
 
 

@@ -1,0 +1,126 @@
+"""Which processes are at work on a store: each says in a file of its own how far it is, and whether it is alive."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lacuna.savefile import write_whole
+from lacuna.study.spec import Name
+
+_Count = Annotated[int, Field(ge=0, le=10**15)]
+
+
+class Heartbeat(BaseModel):
+    """How far a process is, when it said so, and what tells it from every other one."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+    study: Name
+    done: _Count
+    total: _Count
+    failed: _Count
+    steps_per_second: Annotated[float, Field(ge=0, le=1e15)]
+    time: float
+    place: str
+    pid: Annotated[int, Field(ge=1)]
+    began: str
+
+
+class AtWork(NamedTuple):
+    """Who is at work, by name; the files of those who are not; and files that tell nothing."""
+
+    processes: dict[str, Heartbeat]
+    left: list[Path]
+    unread: list[Path]
+
+
+def at_work(folder: Path, *, within: float = 30.0) -> AtWork:
+    """Say which processes are alive: on this machine by looking, elsewhere by a sign in the last `within` seconds."""
+    found = AtWork({}, [], [])
+    for path in sorted(folder.glob("*.json")):
+        try:
+            beat = Heartbeat.model_validate_json(read_plain(path))
+        except (OSError, ValidationError):
+            # A process that ended just now took its file with it.
+            if os.path.lexists(path):
+                found.unread.append(path)
+            continue
+        if _alive(beat, within):
+            found.processes[path.stem if path.stem.isprintable() else ascii(path.stem)] = beat
+        else:
+            found.left.append(path)
+    return found
+
+
+def _alive(beat: Heartbeat, within: float) -> bool:
+    if beat.place == place():
+        return process_start(beat.pid) == beat.began
+    return abs(time.time() - beat.time) <= within
+
+
+@contextmanager
+def reporting(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Tell `at_work`, on any machine, how this process is doing; at the end it is taken off the list, come what may."""
+    path = folder / f"{socket.gethostname()}-{os.getpid()}.json"
+    _tidy(folder)
+    mine = {"place": place(), "pid": os.getpid(), "began": process_start(os.getpid())}
+
+    def report(how_far: dict[str, Any]) -> None:
+        beat = Heartbeat.model_validate(how_far | mine | {"time": time.time()})
+        write_whole(path, beat.model_dump_json().encode())
+
+    try:
+        yield report
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what processes that were killed left behind, after an hour."""
+    for path in at_work(folder).left:
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > 3600:
+                path.unlink()
+
+
+def read_plain(path: Path) -> bytes:
+    """Read a file; a folder or a pipe under its name is not read."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.read_bytes()
+
+
+def place() -> str:
+    """Say where process numbers mean what they mean here: another boot or another container numbers anew."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)
+
+
+def process_start(pid: int) -> str | None:
+    """When a process of this machine began, as the system writes it; None if it is no more.
+
+    A number is given to another process later, so a process is its number and its start.
+    """
+    if Path("/proc/self/stat").exists():
+        try:
+            told = Path(f"/proc/{pid}/stat").read_bytes()
+        except OSError:
+            return None
+        # The name of the program, in parentheses, may hold anything.
+        fields = told.rpartition(b")")[2].decode().split()
+        return None if fields[0] in "ZX" else fields[19]
+    words = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    state, _, began = subprocess.run(words, capture_output=True, text=True, check=False).stdout.partition(" ")  # noqa: S603
+    return None if not state or state.startswith("Z") else began.strip()

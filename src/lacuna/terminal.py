@@ -1,0 +1,129 @@
+"""Between a command and its terminal: Ctrl-C, closed streams, narrow encodings, and every error in one sentence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import Any
+
+import typer
+
+REFUSED, STOPPED = 2, 130
+"""Exit codes: of a command that could not do what was asked, and of one that Ctrl-C ended."""
+
+# What typer raises for words that make no sense; its module for it differs between versions.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class _Stopped(BaseException):
+    """Ctrl-C, under a name that no library on the way catches."""
+
+
+class _UnheardError(Exception):
+    """Nobody reads what is printed."""
+
+
+def exit_code(command: Callable[[], int | None]) -> int:
+    """Run a command and give its exit code; whatever goes wrong is said in one sentence, never in a traceback."""
+    _mend_streams()
+    try:
+        with _stoppable():
+            return _run(command)
+    except _Stopped:
+        _say("stopped; a study keeps what it has done, and the same command goes on")
+        return STOPPED
+    except _UsageError as error:
+        message = " ".join(error.format_message().split()).rstrip(".")
+        # A command that needs a word after it has shown its help, and there is nothing to add.
+        if message:
+            _say(f"{message}; see {error.ctx.command_path} --help" if error.ctx else message)
+    except _UnheardError:
+        _say("standard output is closed, so there is nowhere to print to")
+    except MemoryError:
+        _say("there is not enough memory for this")
+    except (ValueError, TypeError, OSError) as error:
+        _say(str(error))
+    _drop_what_cannot_be_printed()
+    return REFUSED
+
+
+def _run(command: Callable[[], int | None]) -> int:
+    stdout = sys.stdout
+    if stdout is None:
+        raise _UnheardError
+    try:
+        code = command()
+        stdout.flush()
+    except BrokenPipeError as error:
+        raise _UnheardError from error
+    except SystemExit as stop:
+        # Typer's answer to a broken pipe: it changes the streams and exits.
+        if sys.stdout is stdout:
+            raise
+        sys.stdout = stdout
+        raise _UnheardError from stop
+    return code or 0
+
+
+def _say(sentence: str) -> None:
+    with suppress(OSError):
+        typer.echo(f"lacuna: {sentence}", err=True)
+
+
+def _mend_streams() -> None:
+    """Let no file that is opened take the place of a closed stream, and print what an encoding lacks as ``?``."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Empty the buffer of standard output; Python would complain of it at the very end."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let Ctrl-C end what runs inside, wherever it is: also within imports and calls that swallow exceptions."""
+    heard = False
+
+    def stop(*_: object) -> None:
+        nonlocal heard
+        heard = True
+        raise _Stopped
+
+    def not_raised(told: sys.UnraisableHookArgs) -> None:
+        if isinstance(told.exc_value, _Stopped):
+            signal.raise_signal(signal.SIGINT)
+        else:
+            hook(told)
+
+    handler, hook = signal.signal(signal.SIGINT, stop), sys.unraisablehook
+    sys.unraisablehook = not_raised
+    try:
+        yield
+    except Exception as error:
+        # A module that is written in C may say that an import failed, whatever the reason was.
+        if heard:
+            raise _Stopped from error
+        raise
+    finally:
+        # From here on a second Ctrl-C ends the process at once.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if heard else handler)
+        sys.unraisablehook = hook
