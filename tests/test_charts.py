@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,15 @@ def test_every_figure_has_all_its_panels(figure: str, panels: int, specs: dict[s
 
 def test_there_is_a_test_for_every_figure(specs: dict[str, Any]) -> None:
     assert len(specs) == len(FIGURES) + 1 == 8
+
+
+def test_figures_bear_the_numbers_they_have_in_the_paper() -> None:
+    """In the order of its source, where the appendix begins with the figure of learning rates, number 5."""
+    numbers = [re.findall(r"figure (\d+)", figure.caption) for figure in FIGURES]
+    assert numbers == [["3"], ["3", "6"], ["4", "7"], ["4", "8"], ["9"], ["10"], ["11"]]
+    for figure, of_caption in zip(FIGURES, numbers, strict=True):
+        [named] = re.findall(r"\((figures? .*)\)", figure.draw.__doc__ or "")
+        assert re.findall(r"\d+", named) == of_caption
 
 
 def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:

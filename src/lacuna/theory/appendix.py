@@ -43,7 +43,7 @@ def examine(
     >>> from lacuna.theory.on_updates import FRACTIONAL_RATE
     >>> [judgement] = examine((FRACTIONAL_RATE,))
     >>> judgement.verdict
-    'holds as corrected'
+    'refuted as printed, corrected'
     """
     if not effort > 0:
         raise ValueError(f"effort is {effort}; it must be above 0")
