@@ -22,11 +22,12 @@ from lacuna.report.page import Figure, Section, as_json, table
 from lacuna.report.page import Page as Shell
 from lacuna.report.series import REWARD, Source, Wanted, by_rate
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import MI_SYNTHETIC
+from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC
 from lacuna.study.standing import KNOWING, OURS, Standing
 from lacuna.study.verdicts import Ask, Region, Sample, decide
 
 WIDE: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
 NASTY = "</script><script>document.title = 'taken over'</script>"
 ABOUT = {
@@ -143,6 +144,22 @@ def colours(page: Page, figure: str) -> set[str]:
     return set(strokes)
 
 
+def check_navigation(page: Page, width: int) -> None:
+    """Every link lies on the screen, nothing has to be scrolled for it, and what it leads to stands below it."""
+    for link in page.locator("nav a").all():
+        box = link.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    assert page.locator("nav ul").evaluate("list => list.scrollWidth <= list.clientWidth")
+    for link in page.locator("nav a").all():
+        link.click()
+        title = page.locator(f"{link.get_attribute('href')} h2").first
+        expect(title).to_be_in_viewport()
+        top = title.evaluate("title => title.getBoundingClientRect().top")
+        assert top >= page.locator("nav").evaluate("nav => nav.getBoundingClientRect().bottom")
+
+
 def claims(page: Page) -> Locator:
     return page.locator(".claims > .scroll > table > tbody")
 
@@ -229,6 +246,79 @@ def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
     assert mean == pytest.approx(point["mean"].item(), rel=1e-3)
 
 
+def reach(page: Page, figure: str) -> Locator:
+    """A chart, drawn and in the middle of the screen."""
+    page.locator(f"#figure-{figure}[data-drawn]").wait_for(timeout=60_000)
+    drawing = page.locator(f"#figure-{figure} .drawing")
+    drawing.evaluate("drawing => drawing.scrollIntoView({block: 'start', behavior: 'instant'})")
+    return drawing
+
+
+@pytest.mark.parametrize(("figure", "told"), [("mcar-theta", "MI K=10, synthetic"), ("worlds", "row 3, column ")])
+def test_a_tap_shows_values_until_the_next_tap_or_scroll(
+    figure: str, told: str, browser: Browser, folder: Path
+) -> None:
+    address = f"{(folder / 'index.html').as_uri()}#figure-{figure}"
+    visit = Visit(browser, address, viewport=PHONE, has_touch=True, is_mobile=True)
+    page = visit.page
+    box = reach(page, figure).bounding_box()
+    assert box is not None
+    finger = {"x": box["x"] + 100, "y": box["y"] + (100 if figure == "mcar-theta" else 96)}
+    tooltip = page.locator("#vg-tooltip-element")
+    page.touchscreen.tap(**finger)
+    expect(tooltip).to_contain_text(told)
+    expect(tooltip).to_be_visible()
+    shown = tooltip.bounding_box()
+    assert shown is not None
+    assert shown["x"] >= 0
+    assert shown["x"] + shown["width"] <= PHONE["width"]
+    assert not shown["y"] <= finger["y"] <= shown["y"] + shown["height"]
+    page.locator(f"#figure-{figure} h3").tap()
+    expect(tooltip).to_be_hidden()
+    page.touchscreen.tap(**finger)
+    expect(tooltip).to_be_visible()
+    page.evaluate("scrollBy({top: 40, behavior: 'instant'})")
+    expect(tooltip).to_be_hidden()
+    assert visit.troubles == []
+    visit.context.close()
+
+
+@pytest.mark.parametrize("figure", ["worlds", *(figure.id for figure in (*FIGURES, BEYOND))])
+def test_a_chart_that_is_heard_has_a_name_and_says_what_is_to_be_seen(figure: str, visit: Visit) -> None:
+    place = visit.page.locator(f"#figure-{figure}")
+    picture = place.locator("[role=img]")
+    expect(picture).to_have_accessible_name(place.locator("h3").inner_text())
+    expect(picture).to_have_accessible_description(
+        re.compile(re.escape(place.locator("figcaption span").first.inner_text()))
+    )
+    if figure != "worlds":
+        expect(picture).to_have_accessible_description(re.compile(r"Total reward.*: highest \S.*, lowest \S.*\."))
+
+
+def test_what_is_heard_of_a_chart_is_that_of_the_runs_shown(visit: Visit) -> None:
+    """And its thousands of marks are not read out."""
+    page = visit.page
+    picture = page.locator("#figure-mcar-theta [role=img]")
+    for selection, name in (("as-published", "as published"), ("held-out", "held out")):
+        page.get_by_text(name, exact=True).first.click()
+        points = by_rate(Source(paper_runs.table(), selection=selection), Wanted.plain(*ALL_METHODS))
+        best = points.filter(measure=REWARD, x=0.8).sort("mean").row(-1, named=True)
+        words = f"Total reward, at θ = 0.8: highest {best['series']} {best['mean']:.4g}".replace("-", "−")
+        expect(picture).to_have_accessible_description(re.compile(re.escape(words)))
+    page.get_by_text("as published", exact=True).first.click()
+    nodes = visit.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    roles = {node["role"]["value"] for node in nodes if not node["ignored"]}
+    assert "image" in roles
+    assert not any(role.startswith("graphics") for role in roles)
+
+
+def test_every_axis_has_a_scale(visit: Visit) -> None:
+    count = "all => all.map(e => [...e.querySelectorAll('text')].filter(t => t.textContent).length).filter(n => n > 0)"
+    labels = visit.page.locator(".drawing .role-axis-label").evaluate_all(count)
+    assert len(labels) > 100
+    assert min(labels) >= 3
+
+
 def test_the_claims_sort_by_verdict_and_back(visit: Visit) -> None:
     page = visit.page
     names = claims(page).evaluate_all("all => all.map(e => e.id)")
@@ -265,6 +355,25 @@ def test_a_claim_opens_to_its_definition_and_leads_to_its_chart(visit: Visit) ->
     expect(row.get_by_text("one <b>minus</b> other").first).to_be_visible()
     row.get_by_role("link", name="figure").click()
     expect(page.locator(f"#figure-{claim.figure} h3")).to_be_in_viewport()
+
+
+def test_the_arrow_of_an_open_claim_is_whole(visit: Visit) -> None:
+    page = visit.page
+    opener = page.locator(".claims .opener").first
+    opener.scroll_into_view_if_needed()
+    if opener.get_attribute("aria-expanded") == "false":
+        opener.click()
+    page.mouse.move(0, 0)
+    box = opener.bounding_box()
+    assert box is not None
+    around = {"x": box["x"] - 20, "y": box["y"] - 10, "width": 60.0, "height": 40.0}
+    whole = "overflow => document.querySelector('.claims > .scroll').style.overflow = overflow"
+    page.evaluate(whole, "visible")
+    free = page.screenshot(clip=around, animations="disabled")  # type: ignore[arg-type]
+    page.evaluate(whole, "")
+    assert page.screenshot(clip=around, animations="disabled") == free  # type: ignore[arg-type]
+    opener.click()
+    assert page.screenshot(clip=around, animations="disabled") != free  # type: ignore[arg-type]
 
 
 def test_every_claim_leads_to_a_chart_that_is_there(visit: Visit) -> None:
@@ -311,6 +420,45 @@ def test_dark_by_the_system_and_by_the_switch(visit: Visit) -> None:
     expect(blue).not_to_have_count(0)
     assert page.evaluate(background) == light
     page.evaluate("delete document.documentElement.dataset.theme")
+
+
+def test_the_theme_that_was_chosen_survives_a_reload(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "plain.html"
+    path.write_text(Shell("Plain", "", []).html())
+    visit = Visit(browser, path.as_uri(), color_scheme="light")
+    theme = "[document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor]"
+    for name in ("dark", "light"):
+        visit.page.locator("#theme").click()
+        chosen = visit.page.evaluate(theme)
+        assert chosen[0] == name
+        visit.page.reload()
+        assert visit.page.evaluate(theme) == chosen
+    assert visit.troubles == []
+    visit.context.close()
+
+
+def test_the_theme_can_be_chosen_where_nothing_may_be_kept(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "plain.html"
+    path.write_text(Shell("Plain", "", []).html())
+    visit = Visit(browser, "about:blank", color_scheme="light")
+    visit.context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
+    )
+    visit.page.goto(path.as_uri())
+    visit.page.locator("#theme").click()
+    assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert visit.troubles == []
+    visit.context.close()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_navigation_of_a_phone_is_whole_and_hides_no_title(width: int, visit: Visit) -> None:
+    page = visit.page
+    page.set_viewport_size({"width": width, "height": 844})
+    draw_all(page)
+    page.emulate_media(reduced_motion="reduce")
+    check_navigation(page, width)
+    page.emulate_media(reduced_motion="null")
 
 
 @pytest.mark.parametrize("width", [390, 700, 1024])

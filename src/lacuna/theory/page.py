@@ -38,6 +38,7 @@ _FIGURES_OF = {
     "acting": ("rules", "regret", "u-shape", "early"),
     "updates": ("updates",),
 }
+_SHORT = {"imputing": "Transitions", "means": "Rewards", "acting": "Acting", "updates": "Q update"}
 _INTRODUCTIONS = {
     "imputing": "How well is a transition probability learned if tuples with a hidden next state are filled in and "
     "counted? It depends on who fills them in: an oracle helps, an estimate costs a little, and a model that learns "
@@ -51,7 +52,7 @@ _INTRODUCTIONS = {
 }
 
 _STYLE = Markup("""<style>
-.statement { border-top: 1px solid var(--line); padding-block: 1.4rem .6rem; scroll-margin-top: 3.5rem; }
+.statement { border-top: 1px solid var(--line); padding-block: 1.4rem .6rem; }
 .statement h3 { margin-bottom: .1rem; }
 .statement:target h3 { text-decoration: underline; text-decoration-color: var(--link); text-underline-offset: .25em; }
 .statement > .quiet { margin-bottom: .6rem; font-family: var(--sans); }
@@ -93,8 +94,8 @@ def page_of(judgements: Sequence[Judgement], figures: Mapping[str, Figure], pape
         blocks = [paragraphs(_INTRODUCTIONS[part])]
         blocks += [_statement(by_id[statement.id]) for statement in statements if statement.id in by_id]
         blocks += [figures[name].html() for name in _FIGURES_OF[part] if name in figures]
-        sections.append(Section(part, title, Markup("\n").join(blocks)))
-    sections.append(Section("method", "How verdicts are reached", _method()))
+        sections.append(Section(part, title, Markup("\n").join(blocks), _SHORT[part]))
+    sections.append(Section("method", "How verdicts are reached", _method(), "Method"))
     footer = Markup(
         'The same as data: <a href="theory.json">theory.json</a>. Made by <code>lacuna theory</code>.{}'
     ).format(Markup(' <a href="{}">The paper\'s page</a>.').format(paper) if paper else "")
