@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
 from lacuna.methods import METHODS
 from lacuna.report.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.report.files import spec_of, write_files
-from lacuna.report.looks import DARK, look_of, name_of
-from lacuna.report.panels import LOWEST
+from lacuna.report.looks import DARK, Look, look_of, name_of
+from lacuna.report.panels import LOWEST, Panel, chart_of
 from lacuna.report.series import PATH, REWARD, STAY, WATER, Source, Wanted, by_rate, over_time
 from lacuna.report.world_chart import worlds
 from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
@@ -225,6 +227,24 @@ def test_water_and_path_are_logarithmic_and_no_mean_lies_outside(measure: str, s
     means = [row["mean"] for row in spec["datasets"]["points"] if row["panel"] == measure]
     assert scale["type"] == "log"
     assert 0 < scale["domain"][0] < min(means) <= max(means) < scale["domain"][1]
+
+
+@given(lowest=st.floats(1e-3, 1e4), ratio=st.floats(1.0, 1e5))
+@settings(max_examples=40, deadline=None)
+def test_a_logarithmic_axis_has_a_few_round_numbers(lowest: float, ratio: float) -> None:
+    """One number is no scale, however close together the values are."""
+    rows = [
+        {"panel": PATH, "measure": PATH, "series": "one", "x": x, "mean": mean, "low": mean, "high": mean}
+        for x, mean in ((0.0, lowest), (1.0, lowest * ratio))
+    ]
+    look = Look("one", "#000000", (), "circle")
+    chart = chart_of(pl.DataFrame(rows), [Panel(PATH, PATH, "Path length", "rate")], [look])
+    y = spec_of(chart)["concat"][0]["layer"][0]["encoding"]["y"]
+    (bottom, top), ticks = y["scale"]["domain"], y["axis"]["values"]
+    assert 3 <= len(ticks) <= 9
+    assert ticks == sorted(set(ticks))
+    assert bottom <= ticks[0] < ticks[-1] < top
+    assert all(float(f"{tick:.2g}") == pytest.approx(tick) for tick in ticks)
 
 
 def test_the_world_is_drawn_as_it_is() -> None:

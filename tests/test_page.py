@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC
 from lacuna.study.standing import KNOWING, OURS, Standing
 from lacuna.study.verdicts import Ask, Region, Sample, decide
 
+ROOT = Path(__file__).parent.parent
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
@@ -246,26 +251,28 @@ def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
     assert mean == pytest.approx(point["mean"].item(), rel=1e-3)
 
 
-def reach(page: Page, figure: str) -> Locator:
-    """A chart, drawn and in the middle of the screen."""
-    page.locator(f"#figure-{figure}[data-drawn]").wait_for(timeout=60_000)
+def tap(page: Page, figure: str) -> dict[str, float]:
+    """Tap on the first panel of a chart, once the page has come to rest; say where."""
     drawing = page.locator(f"#figure-{figure} .drawing")
     drawing.evaluate("drawing => drawing.scrollIntoView({block: 'start', behavior: 'instant'})")
-    return drawing
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    box = drawing.bounding_box()
+    assert box is not None
+    finger = {"x": box["x"] + 100, "y": box["y"] + 100}
+    page.touchscreen.tap(**finger)
+    return finger
 
 
-@pytest.mark.parametrize(("figure", "told"), [("mcar-theta", "MI K=10, synthetic"), ("worlds", "row 3, column ")])
+@pytest.mark.parametrize(("figure", "told"), [("mcar-theta", "MI K=10, synthetic"), ("worlds", "row ")])
 def test_a_tap_shows_values_until_the_next_tap_or_scroll(
     figure: str, told: str, browser: Browser, folder: Path
 ) -> None:
     address = f"{(folder / 'index.html').as_uri()}#figure-{figure}"
-    visit = Visit(browser, address, viewport=PHONE, has_touch=True, is_mobile=True)
+    visit = Visit(browser, address, viewport=PHONE, has_touch=True, is_mobile=True, reduced_motion="reduce")
     page = visit.page
-    box = reach(page, figure).bounding_box()
-    assert box is not None
-    finger = {"x": box["x"] + 100, "y": box["y"] + (100 if figure == "mcar-theta" else 96)}
+    draw_all(page)
     tooltip = page.locator("#vg-tooltip-element")
-    page.touchscreen.tap(**finger)
+    finger = tap(page, figure)
     expect(tooltip).to_contain_text(told)
     expect(tooltip).to_be_visible()
     shown = tooltip.bounding_box()
@@ -273,11 +280,11 @@ def test_a_tap_shows_values_until_the_next_tap_or_scroll(
     assert shown["x"] >= 0
     assert shown["x"] + shown["width"] <= PHONE["width"]
     assert not shown["y"] <= finger["y"] <= shown["y"] + shown["height"]
-    page.locator(f"#figure-{figure} h3").tap()
+    page.touchscreen.tap(2, finger["y"])
     expect(tooltip).to_be_hidden()
-    page.touchscreen.tap(**finger)
+    tap(page, figure)
     expect(tooltip).to_be_visible()
-    page.evaluate("scrollBy({top: 40, behavior: 'instant'})")
+    page.evaluate("scrollBy(0, 40)")
     expect(tooltip).to_be_hidden()
     assert visit.troubles == []
     visit.context.close()
@@ -560,6 +567,50 @@ def test_what_a_longer_command_would_add_is_told(visit: Visit) -> None:
     other = headline({}, [], {"form": "full", "selections": ["as-published"]}, paper_runs.table())
     assert "--full" not in other
     assert "--honest" in other
+
+
+def test_a_frame_does_the_work_of_a_worker_in_the_documentation_opened_as_files(
+    browser: Browser, tmp_path: Path
+) -> None:
+    script = ROOT / "docs" / "scripts" / "iframe-worker.js"
+    (tmp_path / "worker.js").write_text("onmessage = ({ data }) => { data.push('seen'); postMessage(data); };")
+    (tmp_path / "index.html").write_text(
+        f"""<body><script src="{script.as_uri()}"></script><script>
+        const sent = ["one"], answers = [];
+        const worker = new Worker("worker.js");
+        worker.onmessage = ({{ data }}) => answers.push(data);
+        worker.postMessage(sent);
+        worker.postMessage(["two"]);
+        </script></body>"""
+    )
+    visit = Visit(browser, (tmp_path / "index.html").as_uri())
+    visit.page.wait_for_function("answers.length === 2")
+    assert visit.page.evaluate("[answers, sent]") == [[["one", "seen"], ["two", "seen"]], ["one"]]
+    visit.page.evaluate("worker.terminate()")
+    assert visit.page.locator("iframe").count() == 0
+    assert visit.troubles == []
+    visit.context.close()
+
+
+def test_the_documentation_takes_no_script_from_elsewhere() -> None:
+    project = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+    assert "offline" in project["plugins"]
+    assert project["extra"]["polyfills"] == ["scripts/iframe-worker.js"]
+    assert project["theme"]["font"] is False
+
+
+@pytest.mark.skipif(find_spec("zensical") is None, reason="the documentation as a site needs zensical: make docs")
+def test_search_finds_in_the_documentation_opened_as_files(browser: Browser, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=tmp_path, check=True)
+    visit = Visit(browser, (tmp_path / "out" / "docs" / "index.html").as_uri())
+    visit.page.locator(".md-search__button").click()
+    visit.page.locator("input[placeholder=Search]").fill("fractional")
+    expect(visit.page.get_by_text("The fractional Q update").first).to_be_visible()
+    assert [url for url in visit.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert visit.troubles == []
+    visit.context.close()
 
 
 def test_the_page_is_small(folder: Path) -> None:

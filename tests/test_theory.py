@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 from scipy.stats import binom
 from typer.testing import CliRunner
 
@@ -487,6 +487,44 @@ def test_the_page_on_a_phone(browser: Browser, folder: Path) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert complaints == []
+    page.close()
+
+
+def test_a_finger_need_not_hit_a_mark(browser: Browser, folder: Path) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto((folder / "index.html").as_uri())
+    page.locator("figure.chart[data-drawn]").nth(9).wait_for()
+    mark = page.locator("#figure-plateau .mark-symbol path").first
+    mark.evaluate("mark => mark.scrollIntoView({block: 'center', behavior: 'instant'})")
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    box = mark.bounding_box()
+    assert box is not None
+    page.touchscreen.tap(box["x"] - 12, box["y"] - 8)
+    expect(page.locator("#vg-tooltip-element")).to_contain_text("share hidden")
+    expect(page.locator("#vg-tooltip-element")).to_be_visible()
+    context.close()
+
+
+def test_every_chart_has_a_name_a_description_and_a_scale(browser: Browser, folder: Path) -> None:
+    page, _ = opened(browser, folder)
+    for figure in page.locator("figure.chart").all():
+        picture = figure.locator("[role=img]")
+        expect(picture).to_have_accessible_name(figure.locator("h3").inner_text())
+        expect(picture).to_have_accessible_description(figure.locator("figcaption span").first.inner_text())
+    count = "all => all.map(e => [...e.querySelectorAll('text')].filter(t => t.textContent).length).filter(n => n > 0)"
+    assert min(page.locator(".drawing .role-axis-label").evaluate_all(count)) >= 3
+    page.close()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_navigation_of_a_phone_is_whole(browser: Browser, folder: Path, width: int) -> None:
+    page, _ = opened(browser, folder, width=width)
+    links = page.locator("nav a").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
+    assert len(links) == len(PARTS) + 2
+    assert max(links) <= width
+    height = page.locator("nav").evaluate("nav => nav.offsetHeight")
+    assert height < 844 / 6
     page.close()
 
 
