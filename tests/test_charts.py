@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +12,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
 from lacuna.methods import METHODS, YARDSTICKS
 from lacuna.report.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.report.files import spec_of, write_files
-from lacuna.report.looks import DARK, look_of, name_of
-from lacuna.report.panels import LOWEST
+from lacuna.report.looks import DARK, Look, look_of, name_of
+from lacuna.report.panels import LOWEST, Panel, chart_of
 from lacuna.report.series import PATH, REWARD, STAY, WATER, Wanted, by_rate, over_time
 from lacuna.report.world_chart import worlds
 from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
@@ -66,6 +69,15 @@ def test_every_figure_has_all_its_panels(figure: str, panels: int, specs: dict[s
 
 def test_there_is_a_test_for_every_figure(specs: dict[str, Any]) -> None:
     assert len(specs) == len(FIGURES) + 1 == 8
+
+
+def test_figures_bear_the_numbers_they_have_in_the_paper() -> None:
+    """In the order of its source, where the appendix begins with the figure of learning rates, number 5."""
+    numbers = [re.findall(r"figure (\d+)", figure.caption) for figure in FIGURES]
+    assert numbers == [["3"], ["3", "6"], ["4", "7"], ["4", "8"], ["9"], ["10"], ["11"]]
+    for figure, of_caption in zip(FIGURES, numbers, strict=True):
+        [named] = re.findall(r"\((figures? .*)\)", figure.draw.__doc__ or "")
+        assert re.findall(r"\d+", named) == of_caption
 
 
 def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:
@@ -227,6 +239,24 @@ def test_water_and_path_are_logarithmic_and_no_mean_lies_outside(measure: str, s
     means = [row["mean"] for row in spec["datasets"]["points"] if row["panel"] == measure]
     assert scale["type"] == "log"
     assert 0 < scale["domain"][0] < min(means) <= max(means) < scale["domain"][1]
+
+
+@given(lowest=st.floats(1e-3, 1e4), ratio=st.floats(1.0, 1e5))
+@settings(max_examples=40, deadline=None)
+def test_a_logarithmic_axis_has_a_few_round_numbers(lowest: float, ratio: float) -> None:
+    """One number is no scale, however close together the values are."""
+    rows = [
+        {"panel": PATH, "measure": PATH, "series": "one", "x": x, "mean": mean, "low": mean, "high": mean}
+        for x, mean in ((0.0, lowest), (1.0, lowest * ratio))
+    ]
+    look = Look("one", "#000000", (), "circle")
+    chart = chart_of(pl.DataFrame(rows), [Panel(PATH, PATH, "Path length", "rate")], [look])
+    y = spec_of(chart)["concat"][0]["layer"][0]["encoding"]["y"]
+    (bottom, top), ticks = y["scale"]["domain"], y["axis"]["values"]
+    assert 3 <= len(ticks) <= 9
+    assert ticks == sorted(set(ticks))
+    assert bottom <= ticks[0] < ticks[-1] < top
+    assert all(float(f"{tick:.2g}") == pytest.approx(tick) for tick in ticks)
 
 
 def test_the_world_is_drawn_as_it_is() -> None:

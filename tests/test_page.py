@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +27,13 @@ from lacuna.report.page import Figure, Section, as_json, table
 from lacuna.report.page import Page as Shell
 from lacuna.report.series import REWARD, Wanted, by_rate
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import MI_SYNTHETIC
+from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC
 from lacuna.study.standing import KNOWING, OURS, REACHABLE, Standing
 from lacuna.study.verdicts import Ask, Basis, Region, Sample, decide
 
+ROOT = Path(__file__).parent.parent
 WIDE: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
 NASTY = "</script><script>document.title = 'taken over'</script>"
 ABOUT = {
@@ -146,6 +152,22 @@ def colours(page: Page, figure: str) -> set[str]:
     return set(strokes)
 
 
+def check_navigation(page: Page, width: int) -> None:
+    """Every link lies on the screen, nothing has to be scrolled for it, and what it leads to stands below it."""
+    for link in page.locator("nav a").all():
+        box = link.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    assert page.locator("nav ul").evaluate("list => list.scrollWidth <= list.clientWidth")
+    for link in page.locator("nav a").all():
+        link.click()
+        title = page.locator(f"{link.get_attribute('href')} h2").first
+        expect(title).to_be_in_viewport()
+        top = title.evaluate("title => title.getBoundingClientRect().top")
+        assert top >= page.locator("nav").evaluate("nav => nav.getBoundingClientRect().bottom")
+
+
 def claims(page: Page) -> Locator:
     return page.locator(".claims > .scroll > table > tbody")
 
@@ -232,6 +254,81 @@ def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
     assert mean == pytest.approx(point["mean"].item(), rel=1e-3)
 
 
+def tap(page: Page, figure: str) -> dict[str, float]:
+    """Tap on the first panel of a chart, once the page has come to rest; say where."""
+    drawing = page.locator(f"#figure-{figure} .drawing")
+    drawing.evaluate("drawing => drawing.scrollIntoView({block: 'start', behavior: 'instant'})")
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    box = drawing.bounding_box()
+    assert box is not None
+    finger = {"x": box["x"] + 100, "y": box["y"] + 100}
+    page.touchscreen.tap(**finger)
+    return finger
+
+
+@pytest.mark.parametrize(("figure", "told"), [("mcar-theta", "MI K=10, synthetic"), ("worlds", "row ")])
+def test_a_tap_shows_values_until_the_next_tap_or_scroll(
+    figure: str, told: str, browser: Browser, folder: Path
+) -> None:
+    address = f"{(folder / 'index.html').as_uri()}#figure-{figure}"
+    visit = Visit(browser, address, viewport=PHONE, has_touch=True, is_mobile=True, reduced_motion="reduce")
+    page = visit.page
+    draw_all(page)
+    tooltip = page.locator("#vg-tooltip-element")
+    finger = tap(page, figure)
+    expect(tooltip).to_contain_text(told)
+    expect(tooltip).to_be_visible()
+    shown = tooltip.bounding_box()
+    assert shown is not None
+    assert shown["x"] >= 0
+    assert shown["x"] + shown["width"] <= PHONE["width"]
+    assert not shown["y"] <= finger["y"] <= shown["y"] + shown["height"]
+    page.touchscreen.tap(2, finger["y"])
+    expect(tooltip).to_be_hidden()
+    tap(page, figure)
+    expect(tooltip).to_be_visible()
+    page.evaluate("scrollBy(0, 40)")
+    expect(tooltip).to_be_hidden()
+    assert visit.troubles == []
+    visit.context.close()
+
+
+@pytest.mark.parametrize("figure", ["worlds", *(figure.id for figure in (*FIGURES, BEYOND))])
+def test_a_chart_that_is_heard_has_a_name_and_says_what_is_to_be_seen(figure: str, visit: Visit) -> None:
+    place = visit.page.locator(f"#figure-{figure}")
+    picture = place.locator("[role=img]")
+    expect(picture).to_have_accessible_name(place.locator("h3").inner_text())
+    expect(picture).to_have_accessible_description(
+        re.compile(re.escape(place.locator("figcaption span").first.inner_text()))
+    )
+    if figure != "worlds":
+        expect(picture).to_have_accessible_description(re.compile(r"Total reward.*: highest \S.*, lowest \S.*\."))
+
+
+def test_what_is_heard_of_a_chart_is_that_of_the_runs_shown(visit: Visit) -> None:
+    """And its thousands of marks are not read out."""
+    page = visit.page
+    picture = page.locator("#figure-mcar-theta [role=img]")
+    for selection, name in (("as-published", "as published"), ("held-out", "held out")):
+        page.get_by_text(name, exact=True).first.click()
+        points = by_rate(paper_runs.source(paper_runs.table(), selection=selection), Wanted.plain(*ALL_METHODS))
+        best = points.filter(measure=REWARD, x=0.8).sort("mean").row(-1, named=True)
+        words = f"Total reward, at θ = 0.8: highest {best['series']} {best['mean']:.4g}".replace("-", "−")
+        expect(picture).to_have_accessible_description(re.compile(re.escape(words)))
+    page.get_by_text("as published", exact=True).first.click()
+    nodes = visit.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    roles = {node["role"]["value"] for node in nodes if not node["ignored"]}
+    assert "image" in roles
+    assert not any(role.startswith("graphics") for role in roles)
+
+
+def test_every_axis_has_a_scale(visit: Visit) -> None:
+    count = "all => all.map(e => [...e.querySelectorAll('text')].filter(t => t.textContent).length).filter(n => n > 0)"
+    labels = visit.page.locator(".drawing .role-axis-label").evaluate_all(count)
+    assert len(labels) > 100
+    assert min(labels) >= 3
+
+
 def test_the_claims_sort_by_verdict_and_back(visit: Visit) -> None:
     page = visit.page
     names = claims(page).evaluate_all("all => all.map(e => e.id)")
@@ -268,6 +365,25 @@ def test_a_claim_opens_to_its_definition_and_leads_to_its_chart(visit: Visit) ->
     expect(row.get_by_text("one <b>minus</b> other").first).to_be_visible()
     row.get_by_role("link", name="figure").click()
     expect(page.locator(f"#figure-{claim.figure} h3")).to_be_in_viewport()
+
+
+def test_the_arrow_of_an_open_claim_is_whole(visit: Visit) -> None:
+    page = visit.page
+    opener = page.locator(".claims .opener").first
+    opener.scroll_into_view_if_needed()
+    if opener.get_attribute("aria-expanded") == "false":
+        opener.click()
+    page.mouse.move(0, 0)
+    box = opener.bounding_box()
+    assert box is not None
+    around = {"x": box["x"] - 20, "y": box["y"] - 10, "width": 60.0, "height": 40.0}
+    whole = "overflow => document.querySelector('.claims > .scroll').style.overflow = overflow"
+    page.evaluate(whole, "visible")
+    free = page.screenshot(clip=around, animations="disabled")  # type: ignore[arg-type]
+    page.evaluate(whole, "")
+    assert page.screenshot(clip=around, animations="disabled") == free  # type: ignore[arg-type]
+    opener.click()
+    assert page.screenshot(clip=around, animations="disabled") != free  # type: ignore[arg-type]
 
 
 def test_every_claim_leads_to_a_chart_that_is_there(visit: Visit) -> None:
@@ -314,6 +430,45 @@ def test_dark_by_the_system_and_by_the_switch(visit: Visit) -> None:
     expect(blue).not_to_have_count(0)
     assert page.evaluate(background) == light
     page.evaluate("delete document.documentElement.dataset.theme")
+
+
+def test_the_theme_that_was_chosen_survives_a_reload(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "plain.html"
+    path.write_text(Shell("Plain", "", []).html())
+    visit = Visit(browser, path.as_uri(), color_scheme="light")
+    theme = "[document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor]"
+    for name in ("dark", "light"):
+        visit.page.locator("#theme").click()
+        chosen = visit.page.evaluate(theme)
+        assert chosen[0] == name
+        visit.page.reload()
+        assert visit.page.evaluate(theme) == chosen
+    assert visit.troubles == []
+    visit.context.close()
+
+
+def test_the_theme_can_be_chosen_where_nothing_may_be_kept(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "plain.html"
+    path.write_text(Shell("Plain", "", []).html())
+    visit = Visit(browser, "about:blank", color_scheme="light")
+    visit.context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
+    )
+    visit.page.goto(path.as_uri())
+    visit.page.locator("#theme").click()
+    assert visit.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert visit.troubles == []
+    visit.context.close()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_navigation_of_a_phone_is_whole_and_hides_no_title(width: int, visit: Visit) -> None:
+    page = visit.page
+    page.set_viewport_size({"width": width, "height": 844})
+    draw_all(page)
+    page.emulate_media(reduced_motion="reduce")
+    check_navigation(page, width)
+    page.emulate_media(reduced_motion="null")
 
 
 @pytest.mark.parametrize("width", [390, 700, 1024])
@@ -419,6 +574,50 @@ def test_what_a_longer_command_would_add_is_told(visit: Visit) -> None:
     other = headline({}, [], {"form": "full", "selections": ["as-published"]}, paper_runs.table())
     assert "--full" not in other
     assert "--honest" in other
+
+
+def test_a_frame_does_the_work_of_a_worker_in_the_documentation_opened_as_files(
+    browser: Browser, tmp_path: Path
+) -> None:
+    script = ROOT / "docs" / "scripts" / "iframe-worker.js"
+    (tmp_path / "worker.js").write_text("onmessage = ({ data }) => { data.push('seen'); postMessage(data); };")
+    (tmp_path / "index.html").write_text(
+        f"""<body><script src="{script.as_uri()}"></script><script>
+        const sent = ["one"], answers = [];
+        const worker = new Worker("worker.js");
+        worker.onmessage = ({{ data }}) => answers.push(data);
+        worker.postMessage(sent);
+        worker.postMessage(["two"]);
+        </script></body>"""
+    )
+    visit = Visit(browser, (tmp_path / "index.html").as_uri())
+    visit.page.wait_for_function("answers.length === 2")
+    assert visit.page.evaluate("[answers, sent]") == [[["one", "seen"], ["two", "seen"]], ["one"]]
+    visit.page.evaluate("worker.terminate()")
+    assert visit.page.locator("iframe").count() == 0
+    assert visit.troubles == []
+    visit.context.close()
+
+
+def test_the_documentation_takes_no_script_from_elsewhere() -> None:
+    project = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+    assert "offline" in project["plugins"]
+    assert project["extra"]["polyfills"] == ["scripts/iframe-worker.js"]
+    assert project["theme"]["font"] is False
+
+
+@pytest.mark.skipif(find_spec("zensical") is None, reason="the documentation as a site needs zensical: make docs")
+def test_search_finds_in_the_documentation_opened_as_files(browser: Browser, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=tmp_path, check=True)
+    visit = Visit(browser, (tmp_path / "out" / "docs" / "index.html").as_uri())
+    visit.page.locator(".md-search__button").click()
+    visit.page.locator("input[placeholder=Search]").fill("fractional")
+    expect(visit.page.get_by_text("The fractional Q update").first).to_be_visible()
+    assert [url for url in visit.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert visit.troubles == []
+    visit.context.close()
 
 
 def test_the_page_is_small(folder: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 from scipy.stats import binom
 from typer.testing import CliRunner
 
@@ -27,14 +29,14 @@ from lacuna.theory.bandit import (
     make_world,
     run_bandit,
 )
-from lacuna.theory.curves import all_curves
+from lacuna.theory.curves import all_curves, updates
 from lacuna.theory.notation import to_html, to_mathml, to_text
 from lacuna.theory.on_imputed_means import crossing, mse_gap
 from lacuna.theory.on_updates import printed_coefficients
-from lacuna.theory.page import write_page
+from lacuna.theory.page import page_of, write_page
 from lacuna.theory.record import as_data
 from lacuna.theory.scenarios import SCENARIOS, price_of_not_knowing, regret
-from lacuna.theory.statement import Evidence, Formula, Judgement, Measurement, Statement, judge
+from lacuna.theory.statement import MEANINGS, Evidence, Formula, Judgement, Measurement, Statement, judge
 from lacuna.theory.transitions import (
     ESTIMATED,
     INFINITE,
@@ -48,31 +50,32 @@ from lacuna.theory.transitions import (
 
 VERDICTS = {
     "oracle-consistent": "holds",
-    "oracle-without-fraction": "holds as corrected",
+    "oracle-without-fraction": "refuted as printed, corrected",
     "oracle-efficient": "holds, made exact",
-    "estimate-based": "holds as corrected",
+    "estimate-based": "refuted as printed, corrected",
     "recursive-moments": "answered",
     "recursive-variance": "holds, made exact",
     "recursive-rate": "answered",
     "observed-mean": "holds",
-    "observed-variance": "holds as corrected",
+    "observed-variance": "refuted as printed, corrected",
     "missing-mean": "holds",
-    "missing-variance": "holds as corrected",
+    "missing-variance": "refuted as printed, corrected",
     "imputed-mean": "holds",
     "imputed-variance": "holds",
     "deterministic": "holds",
     "trade-off": "holds, made exact",
-    "action-rules": "holds as corrected",
+    "action-rules": "refuted as printed, corrected",
     "scenario-predictive": "holds",
     "scenario-unpredictive": "holds",
     "scenario-signal": "holds",
     "scenario-general": "holds",
     "u-shape": "holds",
-    "fractional-rate": "holds as corrected",
-    "fractional-add-on": "holds as corrected",
-    "fractional-same-state": "holds as corrected",
+    "fractional-rate": "refuted as printed, corrected",
+    "fractional-add-on": "refuted as printed, corrected",
+    "fractional-same-state": "refuted as printed, corrected",
     "fractional-alternatives": "answered",
 }
+THEORY = Path(__file__).parent.parent / "docs" / "theory.md"
 EFFORT = 0.25
 LONG = {"u-shape"}
 """What needs more than this effort to be decided; its verdict is tested apart, on what decides it."""
@@ -115,6 +118,45 @@ def test_a_statement_says_everything_about_itself(statement: Statement) -> None:
         ElementTree.fromstring(f"<p>{to_html(text)}</p>")  # noqa: S314
 
 
+@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda one: one.id)
+def test_words_in_quotation_marks_stand_in_one_field(statement: Statement) -> None:
+    ours = (statement.title, statement.claim, statement.broken, *statement.proof, *statement.assumptions)
+    assert not re.search(r'[“”"]', " ".join(re.sub(r"`[^`]*`", "", text) for text in ours))
+    assert not re.search(r'[“”"`$\\]', statement.quoted)
+
+
+def test_quotations_are_marked_on_the_page_and_in_the_data(judgements: dict[str, Judgement]) -> None:
+    quoted = [one.statement.quoted for one in judgements.values() if one.statement.quoted]
+    page = page_of(list(judgements.values()), {}).html()
+    assert re.findall(r"<q>(.*?)</q>", page) == quoted
+    data = as_data(judgements.values(), (), effort=EFFORT, seed=1)
+    assert [one["quoted"] for one in data["statements"] if one["quoted"]] == quoted
+
+
+def test_the_documentation_quotes_what_the_statements_quote() -> None:
+    prose = re.sub(r"```.*?```|`[^`]*`", "", THEORY.read_text(), flags=re.DOTALL)
+    quotations = [" ".join(words.split()) for words in re.findall(r'[“"]([^”"]*)[”"]', prose)]
+    assert quotations
+    for words in quotations:
+        assert any(words in statement.quoted for statement in STATEMENTS), words
+
+
+def test_the_figure_of_learning_rates_is_the_papers_fifth(judgements: dict[str, Judgement]) -> None:
+    assert "the paper's figure 5" in updates(judgements).caption
+    assert judgements["fractional-add-on"].statement.place.endswith("figure 5")
+
+
+def test_the_documentation_knows_the_verdicts_of_the_command() -> None:
+    rows = re.findall(r"^\|[^|]*\| A\.[^|]*\| ([^|]*) \|$", THEORY.read_text(), flags=re.MULTILINE)
+    assert len(rows) == 15
+    names = {"hold": "holds"} | {verdict: verdict for verdict in MEANINGS}
+    named = [names[max((name for name in names if row.replace("**", "").startswith(name)), key=len)] for row in rows]
+    # The two variances of mean rewards share a row.
+    assert (
+        named.count("refuted as printed, corrected") == Counter(VERDICTS.values())["refuted as printed, corrected"] - 1
+    )
+
+
 @pytest.mark.parametrize("name", [name for name in VERDICTS if name not in LONG])
 def test_the_verdict_is_the_expected_one(judgements: dict[str, Judgement], name: str) -> None:
     assert judgements[name].verdict == VERDICTS[name]
@@ -141,7 +183,7 @@ def test_a_wrong_formula_is_caught_by_the_same_check(judgements: dict[str, Judge
     assert judge(changed, evidence_of(judgement)).verdict == "fails"
 
 
-@pytest.mark.parametrize("name", [name for name, verdict in VERDICTS.items() if verdict == "holds as corrected"])
+@pytest.mark.parametrize("name", [name for name, verdict in VERDICTS.items() if verdict.startswith("refuted")])
 def test_a_right_print_would_not_be_accused(judgements: dict[str, Judgement], name: str) -> None:
     statement = judgements[name].statement
     mended = replace(statement, printed=statement.right, right=None)
@@ -388,7 +430,7 @@ def test_the_command_writes_page_data_and_figures(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("lacuna.theory.command.all_curves", lambda *_: ())
     result = CliRunner().invoke(app, ["theory", "--out", str(tmp_path / "new" / "out"), "--effort", "0.1"])
     assert result.exit_code == 0, result.output
-    assert "holds as corrected" in result.output
+    assert "refuted as printed, corrected" in result.output
     assert {path.name for path in (tmp_path / "new" / "out").iterdir()} == {"index.html", "theory.json"}
 
 
@@ -445,6 +487,44 @@ def test_the_page_on_a_phone(browser: Browser, folder: Path) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert complaints == []
+    page.close()
+
+
+def test_a_finger_need_not_hit_a_mark(browser: Browser, folder: Path) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto((folder / "index.html").as_uri())
+    page.locator("figure.chart[data-drawn]").nth(9).wait_for()
+    mark = page.locator("#figure-plateau .mark-symbol path").first
+    mark.evaluate("mark => mark.scrollIntoView({block: 'center', behavior: 'instant'})")
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    box = mark.bounding_box()
+    assert box is not None
+    page.touchscreen.tap(box["x"] - 12, box["y"] - 8)
+    expect(page.locator("#vg-tooltip-element")).to_contain_text("share hidden")
+    expect(page.locator("#vg-tooltip-element")).to_be_visible()
+    context.close()
+
+
+def test_every_chart_has_a_name_a_description_and_a_scale(browser: Browser, folder: Path) -> None:
+    page, _ = opened(browser, folder)
+    for figure in page.locator("figure.chart").all():
+        picture = figure.locator("[role=img]")
+        expect(picture).to_have_accessible_name(figure.locator("h3").inner_text())
+        expect(picture).to_have_accessible_description(figure.locator("figcaption span").first.inner_text())
+    count = "all => all.map(e => [...e.querySelectorAll('text')].filter(t => t.textContent).length).filter(n => n > 0)"
+    assert min(page.locator(".drawing .role-axis-label").evaluate_all(count)) >= 3
+    page.close()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_navigation_of_a_phone_is_whole(browser: Browser, folder: Path, width: int) -> None:
+    page, _ = opened(browser, folder, width=width)
+    links = page.locator("nav a").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
+    assert len(links) == len(PARTS) + 2
+    assert max(links) <= width
+    height = page.locator("nav").evaluate("nav => nav.offsetHeight")
+    assert height < 844 / 6
     page.close()
 
 

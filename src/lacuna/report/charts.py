@@ -71,29 +71,29 @@ def reward_against_theta(source: Source) -> alt.ConcatChart | None:
 
 
 def mcar_time(source: Source) -> alt.ConcatChart | None:
-    """Performance over time at three rates of MCAR missingness (figures 3, bottom, and 5)."""
+    """Performance over time at three rates of MCAR missingness (figures 3, bottom, and 6)."""
     return _against_time(source, Wanted.plain(*ALL_METHODS), THETAS)
 
 
 def mcolor(source: Source) -> alt.ConcatChart | None:
-    """Performance over time where the colour of a cell drives missingness (figures 4, top, and 6)."""
+    """Performance over time where the colour of a cell drives missingness (figures 4, top, and 7)."""
     return _against_time(source, Wanted.plain(*ALL_METHODS), MCOLOR)
 
 
 def mfog(source: Source) -> alt.ConcatChart | None:
-    """Performance over time where missingness is more frequent in the fog (figures 4, bottom, and 7)."""
+    """Performance over time where missingness is more frequent in the fog (figures 4, bottom, and 8)."""
     return _against_time(source, Wanted.plain(*ALL_METHODS), MFOG)
 
 
 def choosing_k(source: Source) -> alt.ConcatChart | None:
-    """One, five and ten pathways: over time at three rates, and against the rate (figure 8)."""
+    """One, five and ten pathways: over time at three rates, and against the rate (figure 9)."""
     wanted = Wanted.plain(*(Shown(model, K) for model in MODELS for K in PATHWAYS))
     points = _stack(over_time(source, wanted, THETAS), by_rate(source, wanted))
     return _chart(points, [*_time_panels(THETAS), *_rate_panels()], wanted)
 
 
 def mixing(source: Source, missingness: str = "mcar:0.4") -> alt.ConcatChart | None:
-    """With mixing of pathways and without, for both models (figure 9)."""
+    """With mixing of pathways and without, for both models (figure 10)."""
     rows, panels = [], []
     for model in MODELS:
         wanted = [
@@ -114,7 +114,7 @@ def mixing(source: Source, missingness: str = "mcar:0.4") -> alt.ConcatChart | N
 
 
 def stay(source: Source) -> alt.ConcatChart | None:
-    """With and without a stay action, greedy and not, and how often it is used (figure 10)."""
+    """With and without a stay action, greedy and not, and how often it is used (figure 11)."""
     wanted = [
         Wanted(
             MI_SYNTHETIC,
@@ -158,35 +158,35 @@ FIGURES: tuple[FigureOfPaper, ...] = (
     ),
     FigureOfPaper(
         "mcar-time", "Learning over time: MCAR at θ = 0.2, 0.4 and 0.8",
-        "Running mean over the episodes completed by each step. The paper's figure 3, bottom, and figure 5.",
+        "Running mean over the episodes completed by each step. The paper's figure 3, bottom, and figure 6.",
         mcar_time,
     ),
     FigureOfPaper(
         "mcolor", "When danger hides itself: MCOLOR",
         "Rates of missingness in green, orange and red cells, for the position only or for the colour too. The paper's "
-        "figure 4, top, and figure 6.",
+        "figure 4, top, and figure 7.",
         mcolor,
     ),
     FigureOfPaper(
         "mfog", "When missing means somewhere: MFOG",
-        "Missingness inside the fog region and elsewhere. The paper's figure 4, bottom, and figure 7.",
+        "Missingness inside the fog region and elsewhere. The paper's figure 4, bottom, and figure 8.",
         mfog,
     ),
     FigureOfPaper(
         "choosing-k", "How many pathways: K = 1, 5, 10",
-        "Over time at three rates, and against the rate. K = 1 is single imputation. The paper's figure 8.",
+        "Over time at three rates, and against the rate. K = 1 is single imputation. The paper's figure 9.",
         choosing_k,
     ),
     FigureOfPaper(
         "mixing", "Mixing pathways",
         "MCAR at θ = 0.4; with mixing, imputed next states change places among pathways with probability 0.1; a "
-        "single pathway has nothing to mix. The paper's figure 9.",
+        "single pathway has nothing to mix. The paper's figure 10.",
         mixing,
     ),
     FigureOfPaper(
         "stay", "Staying in place",
         "MI K=10, synthetic, with and without a ninth action, staying, and with and without random actions. The "
-        "paper's figure 10.",
+        "paper's figure 11.",
         stay,
     ),
 )  # fmt: skip

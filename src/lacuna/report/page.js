@@ -1,5 +1,5 @@
-// The life of a page: charts drawn when they are about to be seen, a legend that switches series on and off, switches
-// for the whole page, tables that sort and rows that open, light and dark.
+// The life of a page: charts drawn when they are about to be seen, a legend that switches series on and off, values
+// under a pointer or a finger, switches for the whole page, tables that sort and rows that open, light and dark.
 
 const settings = JSON.parse(document.getElementById("settings").textContent);
 const root = document.documentElement;
@@ -130,6 +130,7 @@ async function draw(figure) {
   figure.querySelector(".legend").replaceChildren(...legendOf(spec));
   applyChoices(result);
   drawing.style.minHeight = "";
+  figure.querySelector(".finding").textContent = spec.description ?? "";
   figure.dataset.drawn = width;
 }
 
@@ -208,6 +209,49 @@ function toggle(kind, name) {
   drawn.forEach(applyChoices);
 }
 
+// Charts show values under a mouse that moves over them. A finger does not move: a tap stands for the mouse, and the next
+// tap, or scrolling, for its going away.
+const REACH = 24; // pixels; marks are smaller than fingertips
+let finger = false;
+let told = null;
+
+const tells = (element) => [element.__data__].flat()[0]?.tooltip != null;
+
+function markNear(drawing, { target, clientX, clientY }) {
+  if (tells(target)) return [target, clientX, clientY];
+  let [nearest, least, at] = [null, REACH, []];
+  for (const mark of [...drawing.querySelectorAll("svg path")].filter(tells)) {
+    const { left, right, top, bottom } = mark.getBoundingClientRect();
+    const [x, y] = [Math.min(Math.max(clientX, left), right), Math.min(Math.max(clientY, top), bottom)];
+    const distance = Math.hypot(x - clientX, y - clientY);
+    if (distance < least) [nearest, least, at] = [mark, distance, [x, y]];
+  }
+  return nearest && [nearest, ...at];
+}
+
+function pointAt(mark, clientX, clientY) {
+  mark.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY }));
+  told = mark;
+}
+
+function stopTelling() {
+  // Lines at the nearest place go by the first, values by the second.
+  for (const type of ["pointerout", "mouseout"]) told?.dispatchEvent(new PointerEvent(type, { bubbles: true }));
+  told = null;
+}
+
+addEventListener("pointerdown", ({ pointerType }) => (finger = pointerType !== "mouse"), { capture: true });
+addEventListener("scroll", stopTelling, { passive: true });
+addEventListener("click", (event) => {
+  stopTelling();
+  const drawing = finger && event.target.closest(".drawing");
+  const found = drawing && markNear(drawing, event);
+  if (!found) return;
+  // On a narrow screen values stand at the edge that is farther from the finger.
+  root.dataset.told = event.clientY > innerHeight / 2 ? "above" : "below";
+  pointAt(...found);
+});
+
 const redraw = () => figures.filter((figure) => figure.dataset.drawn).forEach(draw);
 
 const near = new IntersectionObserver((entries) => {
@@ -281,8 +325,17 @@ function themed() {
   root.dataset.drawn = isDark() ? "dark" : "light";
   redraw();
 }
+// What a reader chose is kept where the browser lets a page keep anything; the page's head takes it up again.
+function keep(theme) {
+  try {
+    localStorage.setItem("lacuna-theme", theme);
+  } catch {
+    return; // not allowed here: it holds until the page is left
+  }
+}
 document.getElementById("theme").addEventListener("click", () => {
   root.dataset.theme = isDark() ? "light" : "dark";
+  keep(root.dataset.theme);
   themed();
 });
 systemDark.addEventListener("change", themed);
@@ -292,6 +345,12 @@ document.querySelector("form.switches")?.addEventListener("change", () => {
 });
 
 // --- where we are -----------------------------------------------------------------------------------------------
+
+// Whatever a link leads to stands below the navigation, on however many lines that is.
+const nav = document.querySelector("nav");
+const makeRoom = () => (root.style.scrollPaddingTop = `${nav.offsetHeight + 20}px`);
+makeRoom();
+new ResizeObserver(makeRoom).observe(nav);
 
 const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
 const places = new IntersectionObserver((entries) => {

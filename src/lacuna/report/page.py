@@ -24,6 +24,8 @@ to what there is room for, and lays a concatenation out in as many columns as fi
 A chart may also have the parameters ``intervals``, true or false, and ``lowest``, where an axis begins, with a second
 value for it in ``usermeta`` as ``close_up``: these become buttons. What readers choose holds for all charts.
 
+Screen readers are given the title, the caption and the specification's ``description``: say there what is to be seen.
+
 A chart may come in several variants, one for each combination of the page's `Switch`es. Whatever carries the attribute
 `when` gives is shown only under that combination.
 
@@ -59,6 +61,7 @@ _SKELETON = Markup("""<!DOCTYPE html>
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
+<script>{theme}</script>
 <style>{style}</style>
 </head>
 <body>
@@ -91,6 +94,13 @@ _POLICY = (
 )
 
 
+# Before anything is drawn, or a page chosen to be dark would flash.
+_THEME = Markup("""try {
+  const chosen = localStorage.getItem("lacuna-theme");
+  if (["light", "dark"].includes(chosen)) document.documentElement.dataset.theme = chosen;
+} catch { /* pages may keep nothing here */ }""")
+
+
 @dataclass(frozen=True)
 class Switch:
     """A choice for the whole page: its name, and its options in order, the first one on at the start."""
@@ -101,11 +111,12 @@ class Switch:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that the navigation leads to."""
+    """A part of the page that the navigation leads to, there under its title or a `short` name."""
 
     id: str
     title: str
     body: Markup
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,6 +151,7 @@ class Page:
             _SKELETON.format(
                 policy=_POLICY,
                 title=self.title,
+                theme=_THEME,
                 style=_part("page.css"),
                 lead=self.lead,
                 links=_join(_link(section) for section in self.sections),
@@ -184,13 +196,16 @@ class Figure:
 <h3 id="title-{id}">{title}</h3>
 <div class="legend" role="group" aria-label="Shown in the charts"></div>
 <p class="note" hidden></p>
-<div class="drawing"></div>
-<figcaption><p>{caption} {files}</p>{more}</figcaption>
+<div role="img" aria-labelledby="title-{id}" aria-describedby="caption-{id} finding-{id}">
+<div class="drawing" aria-hidden="true"></div></div>
+<p class="finding" id="finding-{id}">{finding}</p>
+<figcaption><p><span id="caption-{id}">{caption}</span> {files}</p>{more}</figcaption>
 <script type="application/json">{data}</script>
 </figure>
 """).format(
             id=self.id,
             title=self.title,
+            finding=next(iter(self.variants.values()), {}).get("description", ""),
             caption=self.caption,
             files=_join(_files(options, links) for options, links in self.files.items()),
             more=more,
@@ -282,7 +297,7 @@ def _files(options: tuple[str, ...], links: Mapping[str, str]) -> Markup:
 
 
 def _link(section: Section) -> Markup:
-    return Markup('<li><a href="#{}">{}</a></li>').format(section.id, section.title)
+    return Markup('<li><a href="#{}">{}</a></li>').format(section.id, section.short or section.title)
 
 
 def _section(section: Section) -> Markup:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Any, Literal
 
 import altair as alt
@@ -74,6 +74,7 @@ def chart_of(points: pl.DataFrame, panels: Sequence[Panel], looks: Sequence[Look
         bounds="flush",
         spacing={"column": 52, "row": 78},
         usermeta=meta,
+        description=" ".join(_finding(panel, rows.filter(panel=panel.key)) for panel in drawn),
         config=alt.Config(**print_config()),
     )
     # Last, and set rather than passed: altair copies what it is given, and there are thousands of rows.
@@ -98,6 +99,18 @@ def print_config() -> dict[str, Any]:
             symbolType="stroke", symbolSize=500, symbolStrokeWidth=2.5, symbolOpacity=1,
         ),
     }  # fmt: skip
+
+
+def _finding(panel: Panel, rows: pl.DataFrame) -> str:
+    """What a panel shows, for those who hear it: who ends highest, and who lowest, where most series still go on."""
+    if rows.is_empty():
+        return f"{panel.title}: nothing above 0."
+    at = rows.group_by("x").len().sort("len", "x")["x"][-1]
+    ranked = rows.filter(x=at).sort("mean")
+    style = ".1%" if panel.measure == STAY else ".4g"
+    words = [f"{row['series']} {format(row['mean'], style).replace('-', '−')}" for row in ranked.iter_rows(named=True)]
+    place = f"at θ = {at:g}" if panel.against == "rate" else f"after {at:,.0f} steps"
+    return f"{panel.title}, {place}: highest {words[-1]}, lowest {words[0]}."
 
 
 def _panel(panel: Panel, rows: pl.DataFrame, looks: Sequence[Look], place: int) -> alt.LayerChart:
@@ -167,10 +180,16 @@ def _extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
 
 
 def _ticks(lowest: float, highest: float) -> list[float]:
-    """Powers of ten with 2 and 5 between them, or powers of ten alone if these are many; none at the very top."""
-    powers = range(floor(log10(lowest)), floor(log10(highest)) + 1)
-    steps = (1, 2, 5) if highest / lowest < 700 else (1,)
-    return [step * 10.0**power for power in powers for step in steps if lowest <= step * 10.0**power < highest / 1.2]
+    """At least three round numbers, none at the very top: powers of ten, 2 and 5 between them, or evenly spaced."""
+    top = highest / 1.2
+    powers = range(floor(log10(lowest)), floor(log10(top)) + 1)
+    for steps in ((1,), (1, 2, 5)):
+        ticks = [step * 10.0**power for power in powers for step in steps if lowest <= step * 10.0**power <= top]
+        if len(ticks) >= 3:
+            return ticks
+    sizes = (size * 10.0**power for power in range(powers[-1], powers[-1] - 3, -1) for size in (5, 2, 1))
+    counted = ((size, range(ceil(lowest / size), floor(top / size) + 1)) for size in sizes)
+    return next([i * size for i in places] for size, places in counted if len(places) >= 3)
 
 
 def _even_ticks(highest: float) -> list[float]:

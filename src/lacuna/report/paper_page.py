@@ -160,9 +160,9 @@ def _links(name: str) -> dict[str, str]:
 def _all_figures(figures: Sequence[Figure], findings: Sequence[Finding]) -> Markup:
     intro = paragraphs(
         "Lines are means over trials, bands 95 % intervals (Student's t), each method at its best hyper-parameters. "
-        "Point at a chart for its values; click on a method to switch it off, in all charts. Steps in water and path "
-        "length have logarithmic axes, as in the paper. The axis of rewards ends at −100: methods that fail fall far "
-        "below. The dotted line is the optimum of one who sees everything.",
+        "Point at a chart, or tap on it, for its values; click on a method to switch it off, in all charts. Steps in "
+        "water and path length have logarithmic axes, as in the paper. The axis of rewards ends at −100: methods that "
+        "fail fall far below. The dotted line is the optimum of one who sees everything.",
     )
     judged = {finding.claim for finding in findings}
     parts = []

@@ -54,7 +54,7 @@ LOW, MODERATE = 0.1, 0.4
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: its words, what is compared, what decides and why, and the function that asks."""
+    """A claim of the paper: what it says, what is compared, what decides and why, and the function that asks."""
 
     id: str
     section: str

@@ -53,7 +53,7 @@ def examine(
     >>> from lacuna.theory.on_updates import FRACTIONAL_RATE
     >>> [judgement] = examine((FRACTIONAL_RATE,))
     >>> judgement.verdict
-    'holds as corrected'
+    'refuted as printed, corrected'
     """
     check_effort(effort)
 

@@ -58,7 +58,7 @@ def _progress(total: int) -> Iterator[Callable[[str], None]]:
         yield lambda what: bar.update(task, advance=1, description=what)
 
 
-_COLOURS = {"holds as corrected": "red", "fails": "bold red", "undecided": "yellow"}
+_COLOURS = {"refuted as printed, corrected": "red", "fails": "bold red", "undecided": "yellow"}
 
 
 def _show(judgements: list[Judgement]) -> None:

@@ -105,7 +105,7 @@ def updates(judgements: dict[str, Judgement]) -> Curves:
     ]
     return Curves(
         "updates", "K updates at rate α/K, at α = 1",
-        "Left: the rate of the one update that K updates make. Middle: the “add-on” of the paper's figure, with its "
+        "Left: the rate of the one update that K updates make. Middle: the add-on of the paper's figure 5, with its "
         "coefficients and with the right ones. Right: K = 10, for a step that returns to its own state with the best "
         "action. Dots are measured on the kernels that agents learn with.",
         (

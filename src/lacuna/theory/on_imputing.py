@@ -121,6 +121,7 @@ ORACLE_WITHOUT_FRACTION = Statement(
     ),
     broken="MAR: c itself is observed less often than other states. Then neither weighting is consistent.",
     simulate=_without_fraction,
+    quoted="fractional K updates are necessary normalization",
 )
 
 

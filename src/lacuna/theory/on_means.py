@@ -141,8 +141,8 @@ OBSERVED_MEAN = Statement(
     id="observed-mean",
     title="The observed mean is unbiased, for actions that do not learn",
     place="A.2.5, theorem A.2",
-    claim="The mean of the rewards seen in state s under action a has the right expectation, for actions by “some "
-    "learning algorithm”.",
+    claim="The mean of the rewards seen in state s under action a has the right expectation, for actions of a "
+    "learning algorithm.",
     assumptions=(*_SETTING, "given at least one such reward: otherwise there is no mean"),
     printed=Formula('𝔼[μ̂_{s,a}^{"obs"}] = μ_{s,a}', lambda case: case["mu"]),
     right=None,
@@ -156,6 +156,7 @@ OBSERVED_MEAN = Statement(
     broken=_ADAPTIVE + "The observed mean is then biased downwards, more so without exploration, and most where an "
     "action is rarely taken.",
     simulate=_observed_mean,
+    quoted="some learning algorithm which may in general depend on the entire state-action-reward history",
 )
 
 

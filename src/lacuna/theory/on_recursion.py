@@ -45,7 +45,7 @@ RECURSIVE_VARIANCE = Statement(
     title="Imputing from its own imputations: the variance",
     place="A.1.3",
     claim="If imputations are drawn from an estimate that counts earlier imputations (the synthetic model), the "
-    "variance “should be even higher” than with the estimate from complete tuples.",
+    "variance is said to be even higher than with the estimate from complete tuples.",
     assumptions=(*SETTING, "p_o > ½", "the first tuple is complete"),
     printed=Formula(
         r"\frac{𝕍(p̂^{(4)})}{𝕍(p̂^{(2)})} > 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}",
@@ -70,6 +70,7 @@ RECURSIVE_VARIANCE = Statement(
     broken="The 1/K: every draw counts as a tuple. The gain falls from p_o to p_o/(p_o + K(1 − p_o)), here from 0.75 "
     "to 0.23, and the ratio no longer has a limit.",
     simulate=_recursive,
+    quoted="should have even higher variance",
 )
 
 
@@ -94,8 +95,8 @@ RECURSIVE_MOMENTS = Statement(
     id="recursive-moments",
     title="Imputing from its own imputations: the error, exactly",
     place="A.1.3, left open",
-    claim="The mean squared error of the recursive estimate, of which the print says that it has complicated "
-    "dependencies, obeys a recursion in one number.",
+    claim="The mean squared error of the recursive estimate, whose dependencies the print calls complicated, obeys a "
+    "recursion in one number.",
     assumptions=(*SETTING, "the first tuple is complete"),
     printed=None,
     right=Formula(
@@ -112,6 +113,7 @@ RECURSIVE_MOMENTS = Statement(
     ),
     broken="MAR: c itself is observed less often than other states, so the error has a part that stays.",
     simulate=_moments,
+    quoted="a recursive relationship with complicated dependencies",
 )
 
 

@@ -119,7 +119,7 @@ FRACTIONAL_RATE = Statement(
     id="fractional-rate",
     title="K fractional updates are one update at another rate",
     place="A.3, theorem A.8",
-    claim="For a fully observed step, K updates at rate r = α/K are one update at rate α plus an “add-on” that is "
+    claim="For a fully observed step, K updates at rate r = α/K are one update at rate α plus an add-on that is "
     "orders of magnitude smaller than α.",
     assumptions=("s and s' are fully observed", "s' ≠ s, or s' ends the episode"),
     printed=Formula(
@@ -137,6 +137,7 @@ FRACTIONAL_RATE = Statement(
     ),
     broken="s' ≠ s: if a step returns to its own state and the action is the best there, the target moves along.",
     simulate=_rate,
+    quoted="even for small K, this is orders of magnitude smaller than α",
 )
 
 
@@ -154,7 +155,7 @@ def _addon(effort: float, seed: int) -> Evidence:
 FRACTIONAL_ADD_ON = Statement(
     id="fractional-add-on",
     title="The coefficients are binomial, so the add-on is large",
-    place="A.3, theorem A.8 and its figure",
+    place="A.3, theorem A.8 and figure 5",
     claim="The coefficients of the add-on are c_{2,k} = 3 and grow like Fibonacci numbers; the figure shows an add-on "
     "close to 0 at α = 1.",
     assumptions=("as before; α = 1, so r = 1/K",),
@@ -175,6 +176,7 @@ FRACTIONAL_ADD_ON = Statement(
     ),
     broken="Updates one after the other: with simultaneous updates there is no add-on at all.",
     simulate=_addon,
+    quoted="also grow exponentially because of their recursive Fibonacci-sequence-like form",
 )
 
 
@@ -208,29 +210,34 @@ SAME_STATE = Statement(
     id="fractional-same-state",
     title="A step that returns to its own state",
     place="A.3",
-    claim="With s' = s the theorem is said to apply still if the largest value at s does not change, which is “more "
-    "likely as Q-learning converges”.",
+    claim="With s' = s the theorem is said to apply still if the largest value at s does not change, as it hardly does "
+    "late in learning.",
     assumptions=(
         "s and s' = s are fully observed, and the step does not end the episode",
         "the action stays the best at s, or stays not the best",
     ),
-    printed=Formula(r"1 − (1 − \frac{α}{K})^K", lambda case: effective_rate(case["alpha"], case["K"])),
+    printed=Formula(
+        r"α + \sum_{j=2}^{K} (−1)^{j−1} c_{j,K} r^j, c_{2,K} = 3, c_{K,K} = 1",
+        lambda case: printed_rate(case["alpha"], int(case["K"])),
+    ),
     right=Formula(
-        r'\frac{1 − (1 − (1 − γ) α/K)^K}{1 − γ} "if" a "is the best"; α "if also" γ = 1; '
+        r'\frac{1 − (1 − (1 − γ) α/K)^K}{1 − γ} "if" a "stays the best"; α "if also" γ = 1; '
         r'1 − (1 − \frac{α}{K})^K "otherwise"',
         same_state_rate,
     ),
     proof=(
-        "If a is not the best at s, the target does not move and the theorem applies: that much of the print is right. "
-        "If a is the best, which for a greedy agent is the rule, the target R + γQ(s, a) moves along: each update "
-        "multiplies R − (1 − γ)Q(s, a) by 1 − (1 − γ)α/K. Adding up the K steps gives the formula; 0.803 at α = 1, K "
-        "= 10, γ = ½. At γ = 1 the error never shrinks and K updates are exactly one at rate α.",
+        "If a is not the best at s, the target does not move and the theorem, its coefficients corrected, applies: "
+        "that much of the print is right. If a stays the best, which for a greedy agent is the rule, the target R + "
+        "γQ(s, a) moves along: each update multiplies R − (1 − γ)Q(s, a) by 1 − (1 − γ)α/K. Adding up the K steps "
+        "gives the formula; 0.803 at α = 1, K = 10, γ = ½. At γ = 1 the error never shrinks and K updates are exactly "
+        "one at rate α.",
         "Convergence does not help: any error that is not 0 moves the largest value. An action that becomes the best "
         "half-way lies between the two.",
     ),
     broken="Not ending the episode: at the end nothing is bootstrapped, the target stays, and the rate is the "
     "theorem's again.",
     simulate=_same_state,
+    quoted="more likely as the Q-Learning converges so that small updates do not change the maximum",
 )
 
 
@@ -268,6 +275,7 @@ ALTERNATIVES = Statement(
     ),
     broken="s' ≠ s for the exact rate: the target moves along.",
     simulate=_alternatives,
+    quoted="it does not exactly but comes very close",
 )
 
 STATEMENTS = (FRACTIONAL_RATE, FRACTIONAL_ADD_ON, SAME_STATE, ALTERNATIVES)

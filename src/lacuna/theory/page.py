@@ -26,7 +26,7 @@ _LEAD = (
 )
 _CLASSES: dict[Verdict, str] = {
     "holds": "supported", "holds, made exact": "supported", "answered": "supported",
-    "holds as corrected": "not-supported", "fails": "not-supported", "undecided": "undecided",
+    "refuted as printed, corrected": "not-supported", "fails": "not-supported", "undecided": "undecided",
 }  # fmt: skip
 _SIGNS: dict[Outcome, tuple[str, str]] = {
     "agrees": ("✓", "supported"), "disagrees": ("✗", "not-supported"), "undecided": ("?", "undecided"),
@@ -38,6 +38,7 @@ _FIGURES_OF = {
     "acting": ("rules", "regret", "u-shape", "early"),
     "updates": ("updates",),
 }
+_SHORT = {"imputing": "Transitions", "means": "Rewards", "acting": "Acting", "updates": "Q update"}
 _INTRODUCTIONS = {
     "imputing": "How well is a transition probability learned if tuples with a hidden next state are filled in and "
     "counted? It depends on who fills them in: an oracle helps, an estimate costs a little, and a model that learns "
@@ -51,7 +52,7 @@ _INTRODUCTIONS = {
 }
 
 _STYLE = Markup("""<style>
-.statement { border-top: 1px solid var(--line); padding-block: 1.4rem .6rem; scroll-margin-top: 3.5rem; }
+.statement { border-top: 1px solid var(--line); padding-block: 1.4rem .6rem; }
 .statement h3 { margin-bottom: .1rem; }
 .statement:target h3 { text-decoration: underline; text-decoration-color: var(--link); text-underline-offset: .25em; }
 .statement > .quiet { margin-bottom: .6rem; font-family: var(--sans); }
@@ -93,8 +94,8 @@ def page_of(judgements: Sequence[Judgement], figures: Mapping[str, Figure], pape
         blocks = [paragraphs(_INTRODUCTIONS[part])]
         blocks += [_statement(by_id[statement.id]) for statement in statements if statement.id in by_id]
         blocks += [figures[name].html() for name in _FIGURES_OF[part] if name in figures]
-        sections.append(Section(part, title, Markup("\n").join(blocks)))
-    sections.append(Section("method", "How verdicts are reached", _method()))
+        sections.append(Section(part, title, Markup("\n").join(blocks), _SHORT[part]))
+    sections.append(Section("method", "How verdicts are reached", _method(), "Method"))
     footer = Markup(
         'The same as data: <a href="theory.json">theory.json</a>. Made by <code>lacuna theory</code>.{}'
     ).format(Markup(' <a href="{}">The paper\'s page</a>.').format(paper) if paper else "")
@@ -105,9 +106,9 @@ def page_of(judgements: Sequence[Judgement], figures: Mapping[str, Figure], pape
 def _summary(judgements: Sequence[Judgement]) -> str:
     """How it came out, in one sentence."""
     counts = Counter(judgement.verdict for judgement in judgements)
-    right, mended = counts["holds"] + counts["holds, made exact"], counts["holds as corrected"]
-    text = f"Of {len(judgements)} statements, {right} hold as printed, {mended} hold only as corrected here, "
-    text += f"and {counts['answered']} answer what the print leaves open."
+    right, mended = counts["holds"] + counts["holds, made exact"], counts["refuted as printed, corrected"]
+    text = f"Of {len(judgements)} statements, {right} hold as printed, {mended} are refuted as printed and corrected "
+    text += f"here, and {counts['answered']} answer what the print leaves open."
     rest = counts["fails"] + counts["undecided"]
     return text + (f" {rest} remain undecided or fail." if rest else "")
 
@@ -167,12 +168,13 @@ def _statement(judgement: Judgement) -> Markup:
 <h3>{title}</h3>
 <p class="quiet">{place} · <span class="verdict {kind}">{verdict}</span></p>
 <p>{claim}</p>
-{printed}{right}
+{quoted}{printed}{right}
 {assumptions}{proof}{kept}{broken}
 </article>
 """).format(
         id=statement.id, title=_prose(statement.title), place=statement.place, verdict=judgement.verdict,
-        kind=_CLASSES[judgement.verdict], claim=_prose(statement.claim), printed=printed, right=right,
+        kind=_CLASSES[judgement.verdict], claim=_prose(statement.claim), quoted=_quoted(statement.quoted),
+        printed=printed, right=right,
         assumptions=details("Assumptions", _list(statement.assumptions)),
         proof=details("Proof", paragraphs(*(_prose(text) for text in statement.proof))),
         kept=details(
@@ -183,6 +185,10 @@ def _statement(judgement: Judgement) -> Markup:
             Markup("{}{}").format(paragraphs(_prose(statement.broken)), _broken(judgement)),
         ),
     )  # fmt: skip
+
+
+def _quoted(words: str) -> Markup:
+    return Markup("<p>In the paper's words: <q>{}</q></p>\n").format(words) if words else Markup("")
 
 
 def _formula(name: str, formula: Formula | None) -> Markup:
@@ -263,11 +269,11 @@ def _method() -> Markup:
         f"A simulation knows no formula: it gives measurements, each with its case and its standard error. A formula "
         f"knows no simulation: it gives a number for a case. An equation agrees if the measurement lies within "
         f"{STANDARD_ERRORS:g} standard errors of it, which chance exceeds once in 16,000 comparisons, and if that is "
-        f"less than a tenth of the value; otherwise the simulation is too coarse and the verdict is “undecided”. "
+        f"less than a tenth of the value; otherwise the simulation is too coarse and the verdict is undecided. "
         "An inequality agrees if the measurement is on the right side by as much.",
         "Where nothing is random, as in updates of Q, the tolerance is what rounding may do. Where a limit is compared "
         "with a finite time, it contains what the exact recursion says is still missing.",
         "A statement holds if every measurement agrees. Where a formula of the print disagrees and a corrected one "
-        "agrees with every measurement, it holds as corrected. The same comparisons catch formulas that are wrong on "
-        "purpose; this is one of the tests of the package.",
+        "agrees with every measurement, it is refuted as printed, and corrected. The same comparisons catch formulas "
+        "that are wrong on purpose; this is one of the tests of the package.",
     )

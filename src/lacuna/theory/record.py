@@ -34,6 +34,7 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "title": statement.title,
         "place": statement.place,
         "claim": statement.claim,
+        "quoted": statement.quoted,
         "assumptions": list(statement.assumptions),
         "printed": _formula(statement.printed),
         "right": _formula(statement.right),

@@ -15,12 +15,12 @@ from typing import Literal
 Case = Mapping[str, float]
 Relation = Literal["=", "<", ">"]
 Outcome = Literal["agrees", "disagrees", "undecided"]
-Verdict = Literal["holds", "holds, made exact", "holds as corrected", "answered", "fails", "undecided"]
+Verdict = Literal["holds", "holds, made exact", "refuted as printed, corrected", "answered", "fails", "undecided"]
 
 MEANINGS: dict[Verdict, str] = {
     "holds": "the printed formula agrees with every measurement",
     "holds, made exact": "the print gives a direction, and it is right; we give the number",
-    "holds as corrected": "the printed formula is refuted; the right one agrees with every measurement",
+    "refuted as printed, corrected": "the printed formula disagrees; the right one agrees with every measurement",
     "answered": "the print leaves it open; our answer agrees with every measurement",
     "fails": "no formula agrees with every measurement",
     "undecided": "the simulation is too coarse to tell",
@@ -105,6 +105,8 @@ class Statement:
         Which assumption is broken on purpose, and what happens.
     simulate
         Given an effort (1 is what the page shows; less is faster and coarser) and a seed, the evidence.
+    quoted
+        The paper's own words, to the letter; all other texts are ours and quote nothing.
     """
 
     id: str
@@ -117,6 +119,7 @@ class Statement:
     proof: tuple[str, ...]
     broken: str
     simulate: Callable[[float, int], Evidence]
+    quoted: str = ""
 
     @property
     def valid(self) -> Formula:
@@ -200,7 +203,7 @@ def judge(statement: Statement, evidence: Evidence) -> Judgement:
     ...     Formula("1/2", lambda case: 1 / 2), (), "", lambda effort, seed: Evidence((), ()),
     ... )
     >>> judge(coin, Evidence((Measurement("10,000 throws", {}, 0.503, 0.005),), ())).verdict
-    'holds as corrected'
+    'refuted as printed, corrected'
     """
     printed = tuple(compare(statement.printed, one) for one in evidence.kept) if statement.printed else ()
     right = tuple(compare(statement.right, one) for one in evidence.kept) if statement.right else ()
@@ -228,4 +231,4 @@ def _verdict(printed: Outcome | None, right: Outcome | None) -> Verdict:
         return "holds"
     if printed is None:
         return "answered"
-    return "holds, made exact" if printed == "agrees" else "holds as corrected"
+    return "holds, made exact" if printed == "agrees" else "refuted as printed, corrected"
