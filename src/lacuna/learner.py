@@ -137,11 +137,11 @@ def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
 def probabilities(rules: Rules, memory: Memory, p: NDArray[np.float64]) -> None:
     """Probability of each action that `act` may choose."""
     if rules.optimism == 0 or memory.S[0] == NO_STATE:
-        action_probabilities(memory.Q, memory.S, rules.vote, rules.epsilon, p)
+        action_probabilities(memory.Q, memory.S, rules.vote, rules.epsilon, p, memory.p)
     else:
         for k in range(rules.K):
             add_optimism(k, rules, memory)
-        action_probabilities(memory.worth, memory.own_row, rules.vote, rules.epsilon, p)
+        action_probabilities(memory.worth, memory.own_row, rules.vote, rules.epsilon, p, memory.p)
 
 
 @kernel
