@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lacuna import learner, savefile
 from lacuna.counts import Counts
+from lacuna.exclusive import Entry, exclusive
 from lacuna.imputation.available import (
     NO_PARENT,
     Parts,
@@ -96,12 +97,14 @@ class Agent:
             raise ValueError(
                 f"tables for {space.n_states} states and {n_actions} actions do not fit into memory: {error}"
             ) from error
+        self.entry = Entry()
         self.imputation = Stream(seed, "imputation")
         self.exploration = Stream(seed, "exploration")
         self.steps = 0
         self._phase: _Phase = "new"
         self._action = -1
 
+    @exclusive
     def begin(self, observation: Observation) -> None:
         """Start an episode with its first observation."""
         seen = self._read(observation)
@@ -109,6 +112,7 @@ class Agent:
         learner.begin(seen, self.rules, self.space.layout, self.memory, uniforms)
         self._phase = "ready"
 
+    @exclusive
     def act(self) -> int:
         """Choose the next action."""
         if self._phase != "ready":
@@ -118,6 +122,7 @@ class Agent:
         self._phase = "acted"
         return self._action
 
+    @exclusive
     def learn(self, reward: float, observation: Observation, terminated: bool) -> None:
         """Take in what the last action led to.
 
@@ -162,6 +167,7 @@ class Agent:
         """Whether `act` may be called."""
         return self._phase == "ready"
 
+    @exclusive
     def probabilities(self) -> NDArray[np.float64]:
         """Exact probability of each action in the current state: vote, ties and exploration included.
 
@@ -179,11 +185,13 @@ class Agent:
         return _read_only(self.memory.Q)
 
     @property
+    @exclusive
     def counts(self) -> Mapping[tuple[int, int, int], float]:
         """The transition counts ``(state, action, next state) -> count`` as they are now, read-only."""
         return MappingProxyType(dict(self.model))
 
     @property
+    @exclusive
     def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
         """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only.
 
@@ -264,6 +272,7 @@ class Agent:
         K = f", K={self.settings.K}" if self.method.multiple else ""
         return f"Agent({self.method.name!r}{K}, {self.steps} steps, seed={self.seed})"
 
+    @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the complete state to a file, whole or not at all."""
         savefile.write(path, "agent", *self.to_parts())

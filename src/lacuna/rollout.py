@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lacuna import savefile
 from lacuna.agent import MAX_COUNT, MAX_REWARD, Agent
+from lacuna.exclusive import Entry, exclusive
 from lacuna.learner import draws_per_step
 from lacuna.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
 from lacuna.mdp import TabularMDP
@@ -105,6 +106,12 @@ class Run:
         """How many steps were run."""
         return self.agent.steps
 
+    @property
+    def entry(self) -> Entry:
+        """That of the agent, whose arrays the compiled loop shares."""
+        return self.agent.entry
+
+    @exclusive
     def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
         end = self.steps + _whole("steps", steps)
@@ -119,6 +126,7 @@ class Run:
             self.curve += list(self._notes.rows[: self._notes.at[0]])
             self._notes = blank_notes((), self._stay)
 
+    @exclusive
     def record(self, steps: int) -> Trace:
         """Run `steps` more and give a full record of them."""
         parts = []
@@ -203,6 +211,7 @@ class Run:
         """The figures of the run so far."""
         return figures(self.tally, self.agent.rules, self.mdp.action_names)
 
+    @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the complete state of a compiled run, whole or not at all."""
         if self.driver == "stepwise":

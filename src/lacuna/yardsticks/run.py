@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
+from lacuna.exclusive import Entry, exclusive
 from lacuna.imputation.carry import glance
 from lacuna.learner import Memory, act, blank_memory, draws_per_step, improve, shuffle
 from lacuna.loop import FRESH, FRESH_PLACE, Scene, Step, Supply, enter, go, has_numbers
@@ -184,6 +185,7 @@ class YardstickRun:
         self.mdp = mdp
         self.mechanism = mechanism
         self.first_observed = first_observed
+        self.entry = Entry()
         self.sage = blank_sage(mdp, mechanism, settings)
         self.streams = [Stream(seed, name) for name in ("world", "missingness", "imputation", "exploration")]
         self.place = np.array(FRESH_PLACE, dtype=np.int64)
@@ -193,6 +195,7 @@ class YardstickRun:
         self.seconds = 0.0
         self._stay = mdp.action_names.index("stay") if "stay" in mdp.action_names else -1
 
+    @exclusive
     def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
         end = self.steps + steps
