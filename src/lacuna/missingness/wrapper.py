@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 import gymnasium as gym
@@ -127,14 +128,23 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         _check_fit(self.mechanism, env, self._parts)
         self.encoding: Encoding = encoding or ("dict" if self._parts.sizes is None else "token")
         self.observation_space = _encoded_space(env.observation_space, self._parts, self.encoding)
-        sizes = self._parts.sizes
-        self.space = self.mechanism.space if sizes in {None, self.mechanism.space.sizes} else Space(sizes or ())
         self._first_observed, self._truth = first_observed, truth
         self._drop_info = frozenset(drop_info) | (frozenset() if truth else _TELLING)
         self._first_action = int(getattr(env.action_space, "start", 0)) if self.mechanism.n_actions else 0
         self._mode = np.zeros(1, dtype=np.int64)
         # Without a seed a run is not meant to be repeated: start anywhere.
         self._stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
+
+    @cached_property
+    def space(self) -> Space:
+        """The space of complete states, for an `Agent`; a `Box` has none, and is refused."""
+        sizes = self._parts.sizes
+        if sizes is None:
+            raise TypeError(
+                "the observation is a Box of real numbers, and an Agent needs components with finitely many values; "
+                "make it discrete before wrapping it, e.g. with numpy.digitize in gymnasium's TransformObservation"
+            )
+        return self.mechanism.space if sizes == self.mechanism.space.sizes else Space(sizes)
 
     @property
     def mode(self) -> int:

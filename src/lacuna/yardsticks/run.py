@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from lacuna.compiled import kernel
 from lacuna.exclusive import Entry, exclusive
 from lacuna.imputation.carry import glance
-from lacuna.learner import Memory, act, blank_memory, draws_per_step, improve, shuffle
+from lacuna.learner import Memory, act, blank_memory, draws_per_step, improve, memory_bytes, shuffle
 from lacuna.loop import FRESH, FRESH_PLACE, Scene, Step, Supply, enter, go, has_numbers
 from lacuna.mdp import TabularMDP
 from lacuna.measures import Notes, Tally, blank_notes, blank_tally, figures, note, score
+from lacuna.memory_limit import ask_for
 from lacuna.methods import YARDSTICKS, Knows, Rules, Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.rollout import check_problem
@@ -57,6 +58,10 @@ def blank_sage(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Sag
     """Give a yardstick that has seen nothing yet."""
     knows = YARDSTICKS[settings.method].knows
     shape = (mechanism.rates.shape[0], mdp.n_states) if knows == Knows.BELIEF else (0, 0)
+    ask_for(
+        memory_bytes(mdp.space, mdp.n_actions, settings) + 16 * shape[0] * shape[1],
+        f"the tables of {settings.method} for {mdp.space.n_states} states and {mdp.n_actions} actions",
+    )
     here, here_next = (np.full(settings.pathways, _NOBODY, dtype=np.int64) for _ in range(2))
     return Sage(
         int(knows), settings.rules, mdp.space.layout, truth_of(mdp, mechanism, settings),
