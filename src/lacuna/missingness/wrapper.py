@@ -18,6 +18,8 @@ from lacuna.missingness.named import Where
 from lacuna.missingness.spelling import parse
 from lacuna.space import MISSING, Space
 from lacuna.streams import Stream
+from lacuna.worlds.gym import TabularEnv
+from lacuna.worlds.painter import NO_VEIL, Veil
 
 Encoding = Literal["token", "dict"]
 
@@ -132,6 +134,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         self._drop_info = frozenset(drop_info) | (frozenset() if truth else _TELLING)
         self._first_action = int(getattr(env.action_space, "start", 0)) if self.mechanism.n_actions else 0
         self._mode = np.zeros(1, dtype=np.int64)
+        self._hidden = np.zeros(self._parts.d, dtype=np.bool_)
         # Without a seed a run is not meant to be repeated: start anywhere.
         self._stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
 
@@ -173,6 +176,31 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         observation, info = self._cover(observation, self._draw_mask(observation, taken), info)
         return observation, reward, terminated, truncated, info
 
+    def render(self) -> Any:
+        """Draw the environment; one of lacuna's own worlds with what is hidden at this moment, and with its fog."""
+        world = self.env.unwrapped
+        if not isinstance(world, TabularEnv) or world.mdp.space.sizes != self._parts.sizes:
+            return self.env.render()
+        hidden = zip(world.mdp.space.names, self._hidden, strict=True)
+        world.veil = Veil(frozenset(name for name, lost in hidden if lost), fog=self._is_fog)
+        try:
+            return self.env.render()
+        finally:
+            world.veil = NO_VEIL
+
+    @cached_property
+    def _is_fog(self) -> bool:
+        """Whether the rates are one inside the world's fog and another outside: by the rates, not by the name."""
+        mdp: TabularMDP = cast("TabularEnv", self.env.unwrapped).mdp
+        fog = mdp.regions.get("fog", np.zeros(mdp.n_states, dtype=np.bool_))
+        if self.mechanism.by == RateBy.CONSTANT or not fog.any() or fog.all():
+            return False
+        rates = self.mechanism.rates
+        rates = rates if self.mechanism.by == RateBy.TRUE else rates[:, :, mdp.shows]
+        inside, outside = rates[:, :, fog], rates[:, :, ~fog]
+        constant = (inside == inside[:, :, :1]).all() and (outside == outside[:, :, :1]).all()
+        return bool(constant and (inside[:, :, 0] != outside[:, :, 0]).any())
+
     def components(self, observation: Any) -> NDArray[np.int64]:
         """An encoded observation as the vector that kernels take: values from 0 on, -1 for missing."""
         if self._parts.sizes is None:
@@ -208,6 +236,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return state
 
     def _cover(self, observation: Any, mask: NDArray[np.bool_], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._hidden = mask
         shaped = mask.reshape(self._parts.shape)
         kept = {key: value for key, value in info.items() if key not in self._drop_info}
         taken = {"mask", "truth"} & set(kept)
