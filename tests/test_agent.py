@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -14,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from lacuna.agent import MAX_REWARD, Agent
 from lacuna.methods import METHODS, VOTES, Settings
 from lacuna.missingness import mcar
-from lacuna.rollout import Run
+from lacuna.rollout import DRIVERS, Run
 from lacuna.space import Space
 from lacuna.worlds.toys import corridor
 from sentences import one_sentence
@@ -43,8 +46,16 @@ def parts_of(agent: Agent) -> Any:
         (ValueError, lambda: Agent(SPACE, 2.0), "n_actions is 2.0; it must be"),  # type: ignore[arg-type]
         (ValueError, lambda: Agent(SPACE, 2, seed=-1), "seed is -1; it must be a whole number, 0 or larger"),
         (ValueError, lambda: Agent(SPACE, 2, seed=None), "seed is None; it must be"),  # type: ignore[arg-type]
-        (ValueError, lambda: Agent(SPACE, 2**62), "6 states and 4611686018427387904 actions do not fit into memory"),
-        (ValueError, lambda: Agent(Space((2,) * 40), 2**30), "1099511627776 states and .* do not fit into memory"),
+        (
+            ValueError,
+            lambda: Agent(SPACE, 2**62),
+            "6 states of 2 components and 4611686018427387904 actions do not fit into memory",
+        ),
+        (
+            ValueError,
+            lambda: Agent(Space((2,) * 40), 2**30),
+            "1099511627776 states of 40 components and .* do not fit into memory",
+        ),
         (ValueError, lambda: Run(corridor(), mcar(3, 0.1), Settings()), r"hides \(1, 1, 1\), the world shows \(5,\)"),
         (ValueError, lambda: Run(corridor(), mcar(Space((5,)), 0.1), Settings(), driver="fast"), "driver is 'fast'"),
         (ValueError, lambda: Run(corridor(), mcar(Space((5,)), 0.1), Settings()).advance(-1), "steps is -1"),
@@ -237,6 +248,96 @@ def test_the_largest_rewards_never_break_the_table() -> None:
         agent.learn(MAX_REWARD if t % 7 else -MAX_REWARD, [0, None], terminated=False)
     assert np.isfinite(agent.Q).all()
     assert agent.probabilities().sum() == pytest.approx(1.0)
+
+
+# --- Series and NaN --------------------------------------------------------------------------------------------------
+
+
+def test_a_series_is_as_good_as_a_list() -> None:
+    columns: list[Any] = [
+        pd.Series([2, 1]), pd.Series([2, 1], index=["room", "door"]), pd.Series([2, 1], dtype="Int64"),
+        pd.Series([2, 1], dtype="uint8"), pl.Series([2, 1]), pl.Series("name", [2, 1], dtype=pl.Int8),
+        pd.DataFrame({"room": [2], "door": [1]}).iloc[0], {"values": pl.Series([2, 0]), "mask": pd.Series([0, 0])},
+    ]  # fmt: skip
+    for column in columns:
+        agent = Agent(SPACE, 2, Settings("missing-as-state"))
+        agent.begin(column)
+        assert agent.pathways == ((2, 0 if isinstance(column, dict) else 1),)
+    gaps: list[Any] = [pl.Series([2, None]), pd.Series([2, None], dtype=object)]
+    for gap in gaps:
+        agent = Agent(SPACE, 2, Settings("missing-as-state"))
+        agent.begin(gap)
+        assert agent.pathways == ((2, None),)
+
+
+NOT_A_NUMBER: list[Any] = [
+    [2, math.nan], [math.nan, 0], (np.float32("nan"), 1), np.array([2.0, np.nan]), pd.Series([2, None]),
+    pd.Series([2.0, np.nan], index=["room", "door"]), pl.Series([2.0, math.nan]), pl.Series([2.0, 1.0, math.nan])[1:],
+    {"values": [2, math.nan], "mask": [0, 0]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("observation", NOT_A_NUMBER, ids=range(len(NOT_A_NUMBER)))
+def test_nan_is_refused_by_its_name(observation: Any) -> None:
+    agent = Agent(SPACE, 2)
+    before = parts_of(agent)
+    with pytest.raises(
+        ValueError, match=r"component (room|door) is NaN; a missing value is given as None or as"
+    ) as caught:
+        agent.begin(observation)
+    one_sentence(caught.value)
+    assert same(agent, before)
+
+
+def test_nan_under_a_mask_is_not_looked_at() -> None:
+    agent = Agent(SPACE, 2, Settings("missing-as-state"))
+    agent.begin({"values": [2, math.nan], "mask": [0, 1]})
+    assert agent.pathways == ((2, None),)
+
+
+@pytest.mark.parametrize(
+    "odd", [pd.Series([2, 1, 0]), pd.Series([2.0, 1.0]), pd.Series([2, None], dtype="Int64"), pl.Series(["a", "b"]),
+            pd.DataFrame({"room": [2], "door": [1]}), pl.Series([[1], [2]]), np.zeros((40, 40)),
+            {"values": [0, 0], "mask": pd.NA}],
+    ids=range(8),
+)  # fmt: skip
+def test_whatever_it_is_it_is_refused_in_one_line(odd: Any) -> None:
+    with pytest.raises(ValueError, match=" ") as caught:
+        Agent(SPACE, 2).begin(odd)
+    assert len(one_sentence(caught.value)) < 400
+
+
+# --- the number of a decision ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+@pytest.mark.parametrize("method", METHODS)
+def test_decisions_are_numbered_whatever_becomes_of_them(method: str, epsilon: float, tmp_path: Path) -> None:
+    agent = Agent(SPACE, 3, Settings(method, epsilon=epsilon, gamma=0.9), seed=2)
+    rng = np.random.default_rng(4)
+    for t in range(200):
+        if not agent.ready:
+            agent.begin([int(rng.integers(3)), None])
+        assert agent.decisions == t
+        agent.act()
+        assert agent.decisions == t + 1
+        if t % 3:
+            agent.learn(1.0, [None, 1], terminated=bool(t % 5 == 0))
+        elif t % 2:
+            # The reward never comes.
+            agent.begin([0, 0])
+        if t % 40 == 0:
+            agent.save(tmp_path / "agent")
+            agent = Agent.load(tmp_path / "agent")
+    assert agent.steps < agent.decisions == 200
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_in_a_run_every_step_is_a_decision(driver: str) -> None:
+    run = Run(corridor(), mcar(Space((5,)), 0.3), Settings("mi-synthetic", K=3, epsilon=0.1), driver=driver)
+    for _ in range(3):
+        run.advance(170)
+        assert run.agent.decisions == run.steps
 
 
 def test_a_masked_array_hides_what_it_masks() -> None:

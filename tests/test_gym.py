@@ -13,9 +13,10 @@ from lacuna.compiled import kernel
 from lacuna.mdp import Dynamics, Outcome, TabularMDP, move, start_state
 from lacuna.space import Space
 from lacuna.streams import Stream, Uniforms
-from lacuna.worlds.gym import PicturePainter, PlainPainter, TabularEnv, world_env
+from lacuna.worlds.gym import TabularEnv, world_env
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
+from lacuna.worlds.painter import PicturePainter, PlainPainter
 from lacuna.worlds.registry import IDS, WORLDS, make_world, register_envs
 from lacuna.worlds.toy_text import cliff_walking_mdp, from_toy_text, frozen_lake_mdp, taxi_mdp
 from lacuna.worlds.toys import bandit, corridor, loop

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -182,6 +185,69 @@ def test_random_action_is_uniform_where_the_state_is_incomplete() -> None:
         agent.begin(observation)
         assert agent.probabilities().tolist() == [0.25] * 4
         assert_drawn_from(frequencies(agent, N), agent.probabilities())
+
+
+# --- rounding --------------------------------------------------------------------------------------------------------
+
+ULP = 2.0**-52
+
+
+def exact_shares(table: list[list[int]], states: list[int], vote: str) -> list[Fraction]:
+    """Probability of each action when pathways in these states choose, from the documentation, in exact arithmetic.
+
+    For softmax to 60 digits, which is as good as exact here.
+    """
+    rows = [table[s] for s in states]
+    best = [[a for a, value in enumerate(row) if value == max(row)] for row in rows]
+    actions = range(len(table[0]))
+    votes = [sum((Fraction(1, len(winners)) for winners in best if a in winners), Fraction(0)) for a in actions]
+    weights = votes
+    if vote == "majority":
+        weights = [Fraction(votes[a] == max(votes)) for a in actions]
+    elif vote == "average":
+        sums = [sum(row[a] for row in rows) for a in actions]
+        weights = [Fraction(sums[a] == max(sums)) for a in actions]
+    elif vote == "softmax":
+        with localcontext(prec=60):
+            ratios = [Decimal(v.numerator) / Decimal(v.denominator) for v in votes]
+            weights = [Fraction(x.exp()) if x else Fraction(0) for x in ratios]
+    return [w / sum(weights) for w in weights]
+
+
+epsilons = st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.1, 0.2, 0.3, 1.0, 5e-324, 1e-17, 1 - 2.0**-53]))
+
+
+@given(
+    table=st.integers(1, 12).flatmap(
+        lambda A: st.lists(st.lists(st.integers(-1, 1), min_size=A, max_size=A), min_size=1, max_size=4)
+    ),
+    data=st.data(),
+    K=st.integers(1, 30),
+    vote=st.sampled_from(VOTES),
+    epsilon=epsilons,
+)
+@effort(max_examples=1500, deadline=None)
+def test_every_probability_is_its_exact_value_rounded_once(
+    table: list[list[int]], data: st.DataObject, K: int, vote: str, epsilon: float
+) -> None:
+    states = data.draw(st.lists(st.integers(0, len(table) - 1), min_size=K, max_size=K))
+    p = standing_in(states, table, vote=vote, epsilon=epsilon).probabilities().tolist()  # type: ignore[arg-type]
+    e, A = Fraction(epsilon), len(table[0])
+    for got, share in zip(p, exact_shares(table, states, vote), strict=True):
+        wanted = (1 - e) * share + e / A
+        # The float nearest to it; but softmax takes sums of votes, of size K, and their exponentials as rounded.
+        nearest = Fraction(math.ulp(got)) / 2 * (1 + Fraction(1, 10**9))
+        softer = (K + 4) * Fraction(ULP) * wanted if vote == "softmax" else Fraction(0)
+        assert abs(Fraction(got) - wanted) <= max(nearest, softer)
+        assert float(e / A) <= got <= float(1 - e + e / A) <= 1.0
+    assert abs(math.fsum(p) - 1.0) <= ULP / 2
+    if A <= 4:
+        assert abs(sum(p) - 1.0) <= ULP
+
+
+def test_two_actions_and_a_tenth_of_exploration_are_95_and_5_hundredths() -> None:
+    p = standing_in([0], [[1, 0]], epsilon=0.1).probabilities()
+    assert p.tolist() == [0.95, 0.05]
 
 
 def test_equal_averages_are_ties_whatever_the_order_of_the_pathways() -> None:

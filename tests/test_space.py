@@ -1,4 +1,6 @@
+import math
 import re
+import tracemalloc
 from itertools import product
 from typing import Any
 
@@ -38,6 +40,29 @@ def test_decoding_undoes_encoding(case: tuple[Space, int]) -> None:
 def test_unpacking_undoes_packing(case: tuple[Space, int]) -> None:
     space, s = case
     assert unpack(pack(s, space.layout), space.layout) == s
+
+
+@settings(deadline=None)
+@given(SIZES)
+def test_the_layout_is_that_of_its_definition(sizes: tuple[int, ...]) -> None:
+    layout, d = Space(sizes).layout, len(sizes)
+    bits = [int(mask).bit_count() for mask in layout.masks]
+    assert all(2**width >= size > 2 ** (width - 1) or size == 1 for width, size in zip(bits, sizes, strict=True))
+    assert layout.sizes.tolist() == list(sizes)
+    assert layout.strides.tolist() == [math.prod(sizes[j + 1 :]) for j in range(d)]
+    assert layout.shifts.tolist() == [sum(bits[j + 1 :]) for j in range(d)]
+    assert layout.offsets.tolist() == [sum(sizes[:j]) for j in range(d)]
+
+
+def test_a_space_of_very_many_components_takes_little() -> None:
+    tracemalloc.start()
+    try:
+        space = Space((2, 1) * 5 + (1,) * 100_000 + (2,))
+        assert space.layout.strides[0] == 2**5
+        assert unpack(pack(space.n_states - 1, space.layout), space.layout) == space.n_states - 1 == 2**6 - 1
+        assert tracemalloc.get_traced_memory()[1] < 50 * 10**6
+    finally:
+        tracemalloc.stop()
 
 
 def test_codes_differ_and_hold_each_component_in_its_own_bits() -> None:
@@ -85,7 +110,9 @@ SPACE = Space((8, 3), ("row", "colour"))
     [
         (lambda: Space(()), "a space needs at least one component, got none"),
         (lambda: Space((3, 0)), "component 1 has size 0; sizes must be at least 1"),
-        (lambda: Space((2**21, 2**20)), f"{2**41} states are too many for a table; at most {2**40}"),
+        (lambda: Space((2**21, 2**20)), f"the sizes make more than {2**40} states, which are too many for a table"),
+        (lambda: Space((1000,) * 100_000), f"the sizes make more than {2**40} states, which are too many for a table"),
+        (lambda: Space((10**5000,)), f"the sizes make more than {2**40} states, which are too many for a table"),
         (lambda: Space((2, 2), ("a",)), "1 names ('a',) for 2 components"),
         (lambda: Space((2, 2), ("a", "a")), "component names must differ, got ('a', 'a')"),
         (lambda: SPACE.component("depth"), "no component is called 'depth'; there are row, colour"),

@@ -252,7 +252,7 @@ def test_probabilities_are_those_of_the_twin(
     twin.Q.update({((s,), a): Q[s, a] for s in range(4) for a in range(A)})
     twin.paths = [(s,) for s in pathways]
     p = np.empty(A)
-    action_probabilities(Q, np.array(pathways), VOTES.index(vote), epsilon, p)
+    action_probabilities(Q, np.array(pathways), VOTES.index(vote), epsilon, p, np.empty(A))
     np.testing.assert_allclose(p, twin.probabilities(), rtol=0, atol=1e-12)
     assert p.sum() == pytest.approx(1.0, abs=1e-12)
 

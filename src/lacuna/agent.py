@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -12,26 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna import learner, savefile
-from lacuna.counts import Counts
+from lacuna.counts import Counts, count_bytes
+from lacuna.exclusive import Entry, exclusive
 from lacuna.imputation.available import (
     NO_PARENT,
     Parts,
     blank_kin,
     choose_parent,
     is_waiting,
+    kin_bytes,
     most_adds,
     most_waiting,
     not_passed_on,
+    part_rows,
     weights_possible,
 )
-from lacuna.learner import blank_memory, draws_per_step
+from lacuna.learner import blank_memory, draws_per_step, memory_bytes
+from lacuna.memory_limit import ask_for
 from lacuna.methods import DEFAULT, METHODS, Impute, Settings, Teach
+from lacuna.observation import Observation, read_observation
 from lacuna.space import MISSING, Space, pack
 from lacuna.streams import Stream
 from lacuna.voting import NO_STATE
-
-Observation = Sequence[int | None] | NDArray[Any] | Mapping[str, Any] | int | np.integer[Any]
-"""Component values, with one value past the last, or None, for missing; or ``{"values": …, "mask": …}``."""
 
 _Phase = Literal["new", "ready", "acted"]
 
@@ -55,6 +57,9 @@ class Agent:
         The method and its hyper-parameters; `DEFAULT` if not given.
     seed
         Fixes every draw: two agents with one seed that see the same make the same decisions.
+    max_memory
+        Most memory that its tables may take, in bytes or as a text (``"8GB"``); if not given, what the environment
+        variable ``LACUNA_MAX_MEMORY`` says, else 2 GB. Counts grow later, with the transitions seen.
 
     Examples
     --------
@@ -68,7 +73,10 @@ class Agent:
     True
     """
 
-    def __init__(self, space: Space, n_actions: int, settings: Settings | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self, space: Space, n_actions: int, settings: Settings | None = None, *, seed: int = 0,
+        max_memory: float | str | None = None,
+    ) -> None:  # fmt: skip
         if not isinstance(space, Space):
             raise TypeError(f"space is {space!r}; it must be a Space, e.g. Space((8, 8, 3))")
         if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 1:
@@ -84,6 +92,9 @@ class Agent:
             )
         self.method = METHODS[self.settings.method]
         self.rules = self.settings.rules
+        size = f"{space.n_states} states of {space.d} components and {n_actions} actions"
+        tables = f"the tables of {self.method.name} for {size}"
+        ask_for(agent_bytes(space, self.n_actions, self.settings), tables, max_memory)
         try:
             self.model = Counts(space, self.n_actions, self.settings.unit)
             # The values of all components in one line, as if they were the states of a space of their own.
@@ -93,22 +104,23 @@ class Agent:
             self._backlog = most_waiting(space.sizes, self.n_actions)
             self.memory = blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"tables for {space.n_states} states and {n_actions} actions do not fit into memory: {error}"
-            ) from error
+            raise ValueError(f"{tables} do not fit into memory: {error}") from error
+        self.entry = Entry()
         self.imputation = Stream(seed, "imputation")
         self.exploration = Stream(seed, "exploration")
         self.steps = 0
         self._phase: _Phase = "new"
         self._action = -1
 
+    @exclusive
     def begin(self, observation: Observation) -> None:
         """Start an episode with its first observation."""
-        seen = self._read(observation)
+        seen = read_observation(observation, self.space)
         uniforms = self.imputation.need(draws_per_step(self.rules))
         learner.begin(seen, self.rules, self.space.layout, self.memory, uniforms)
         self._phase = "ready"
 
+    @exclusive
     def act(self) -> int:
         """Choose the next action."""
         if self._phase != "ready":
@@ -118,6 +130,7 @@ class Agent:
         self._phase = "acted"
         return self._action
 
+    @exclusive
     def learn(self, reward: float, observation: Observation, terminated: bool) -> None:
         """Take in what the last action led to.
 
@@ -133,7 +146,7 @@ class Agent:
             raise ValueError(f"the reward is {reward}; it must be finite, between {-MAX_REWARD:g} and {MAX_REWARD:g}")
         if not isinstance(terminated, bool | np.bool_):
             raise ValueError(f"terminated is {terminated!r}; it must be True or False")
-        seen = self._read(observation)
+        seen = read_observation(observation, self.space)
         self.make_room()
         learner.learn(
             self._action, float(reward), seen, bool(terminated), self.rules, self.space.layout, self.memory,
@@ -162,6 +175,7 @@ class Agent:
         """Whether `act` may be called."""
         return self._phase == "ready"
 
+    @exclusive
     def probabilities(self) -> NDArray[np.float64]:
         """Exact probability of each action in the current state: vote, ties and exploration included.
 
@@ -179,11 +193,13 @@ class Agent:
         return _read_only(self.memory.Q)
 
     @property
+    @exclusive
     def counts(self) -> Mapping[tuple[int, int, int], float]:
         """The transition counts ``(state, action, next state) -> count`` as they are now, read-only."""
         return MappingProxyType(dict(self.model))
 
     @property
+    @exclusive
     def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
         """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only.
 
@@ -228,42 +244,24 @@ class Agent:
         return self._action if self._phase == "acted" else None
 
     @property
+    def decisions(self) -> int:
+        """How many actions were chosen so far, those of which nothing was learned included: the number of the next one.
+
+        The numbers begin with 0 and go on over episodes, and in an agent that was saved and loaded.
+        """
+        # An action takes one number of its stream, and a coin before it if ε > 0.
+        return self.exploration.position // (2 if self.rules.epsilon > 0 else 1)
+
+    @property
     def seed(self) -> int:
         """The seed of both streams."""
         return self.imputation.seed
-
-    def _read(self, observation: Observation) -> NDArray[np.int64]:
-        """Bring an observation into the kernels' form, -1 for missing, or refuse it with a sentence."""
-        hidden: Sequence[Any] | None = None
-        values: Any = observation
-        if isinstance(observation, Mapping):
-            if set(observation) != {"values", "mask"}:
-                raise ValueError(f"an observation given as a mapping needs values and mask, got {list(observation)}")
-            values, hidden = observation["values"], _flat(observation["mask"])
-            if not all(part in (0, 1) for part in hidden):
-                raise ValueError(f"the mask is {observation['mask']!r}; it must be 1 where missing and 0 elsewhere")
-        parts = _flat(values)
-        if len(parts) != self.space.d or (hidden is not None and len(hidden) != self.space.d):
-            raise ValueError(
-                f"the observation {observation!r} needs {self.space.d} components: {', '.join(self.space.names)}"
-            )
-        seen = np.empty(self.space.d, dtype=np.int64)
-        for j, (value, size) in enumerate(zip(parts, self.space.sizes, strict=True)):
-            if (hidden is not None and hidden[j]) or value is None:
-                seen[j] = MISSING
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= size:
-                raise ValueError(
-                    f"component {self.space.names[j]} is {value!r}; it must be a whole number between 0 and "
-                    f"{size - 1}, or {size} or None for missing"
-                )
-            seen[j] = value if value < size else MISSING
-        return seen
 
     def __repr__(self) -> str:
         K = f", K={self.settings.K}" if self.method.multiple else ""
         return f"Agent({self.method.name!r}{K}, {self.steps} steps, seed={self.seed})"
 
+    @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the complete state to a file, whole or not at all."""
         savefile.write(path, "agent", *self.to_parts())
@@ -349,8 +347,9 @@ class Agent:
     def _fill_tried(self, arrays: savefile.Arrays) -> None:
         memory = self.memory
         entries = savefile.take(arrays, "tried_entries", "int64", (None,), 0, memory.tried.size - 1)
-        memory.tried.reshape(-1)[entries] = savefile.take(arrays, "tried", "int64", entries.shape, 1, self.rules.K)
-        memory.untried[:] = learner.count_untried(memory.tried, self.rules.K)
+        tried = savefile.take(arrays, "tried", "int64", entries.shape, 1, self.rules.K)
+        memory.tried.reshape(-1)[entries] = tried
+        learner.count_finished(entries, tried, self.rules.K, memory)
         top = savefile.take(arrays, "top", "float64", (1,))
         if not 0 <= top[0] <= MAX_REWARD:
             raise ValueError(f"the highest reward is said to be {top[0]}")
@@ -385,11 +384,11 @@ def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.in
     return rows
 
 
-def _flat(values: Any) -> list[Any]:
-    """Entries of an array (None where a masked array hides them), of a sequence, or a single number."""
-    if isinstance(values, np.ndarray):
-        return list(values.ravel().tolist())
-    return list(values) if isinstance(values, Sequence) and not isinstance(values, str | bytes) else [values]
+def agent_bytes(space: Space, n_actions: int, settings: Settings) -> int:
+    """Memory that the tables of an agent may take, if every state is visited, worked out from sizes alone."""
+    parents = settings.parents > 0
+    parts = count_bytes(part_rows(space.sizes, parents=parents), n_actions) + kin_bytes(space.d, parents=parents)
+    return memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + parts
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -110,6 +110,11 @@ def move_to_end(i: np.uint32, counts: CountTable) -> None:
     counts.used[1] += counts.room[i]
 
 
+def count_bytes(n_states: int, n_actions: int) -> int:
+    """Memory that empty counts may take: their rows and entries, and `head`, of which only what is visited is taken."""
+    return 4 * n_states * n_actions + 8 * (4 * _FIRST_ROWS + 2 * _FIRST_ENTRIES + 3)
+
+
 class Counts:
     """Transition counts of a space: the growing memory around a `CountTable`.
 

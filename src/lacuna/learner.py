@@ -38,7 +38,7 @@ class Memory(NamedTuple):
     """All that a learner remembers, besides the transition counts.
 
     `S` are the K pathways as rows of `Q` and `C` the same as codes. With optimism, `tried` counts the pathways that
-    took each action in each state, up to K, `untried` the actions of each state that K did not yet take (both are empty
+    took each action in each state, up to K, `finished` the actions of each state that K took (both are empty
     without), and `top` holds the highest reward so far, 0 at least. `S_next` and all after it are scratch.
     """
 
@@ -48,7 +48,7 @@ class Memory(NamedTuple):
     previous: NDArray[np.int64]
     held: NDArray[np.int64]
     tried: NDArray[np.float64]
-    untried: NDArray[np.int64]
+    finished: NDArray[np.int64]
     top: NDArray[np.float64]
     S_next: NDArray[np.int64]
     C_next: NDArray[np.int64]
@@ -63,23 +63,36 @@ class Memory(NamedTuple):
 
 def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     """Give the memory of a learner that has seen nothing yet."""
-    K = settings.pathways
-    token = find_method(settings.method).impute == Impute.TOKEN
-    n_rows = prod(size + 1 for size in space.sizes) if token else space.n_states
+    K, n_rows = settings.pathways, count_rows(space, settings)
     S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
     entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
     previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
-    tried = np.zeros((n_rows if settings.optimism > 0 else 0, n_actions))
+    # Zeros from the operating system take no memory until touched, so tables cost what was visited.
+    n_tried = n_rows if settings.optimism > 0 else 0
+    tried, finished = np.zeros((n_tried, n_actions)), np.zeros(n_tried, dtype=np.int64)
     return Memory(
-        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, count_untried(tried, K), np.zeros(1),
+        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, finished, np.zeros(1),
         S_next, C_next, entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
         np.arange(K, dtype=np.int64),
     )  # fmt: skip
 
 
-def count_untried(tried: NDArray[np.float64], K: int) -> NDArray[np.int64]:
-    """How many actions of each state were not yet taken by K pathways."""
-    return np.asarray((tried < K).sum(axis=1), dtype=np.int64)
+def count_rows(space: Space, settings: Settings) -> int:
+    """How many rows Q has: states, or states of the space in which "missing" is one more value."""
+    token = find_method(settings.method).impute == Impute.TOKEN
+    return prod(size + 1 for size in space.sizes) if token else space.n_states
+
+
+def memory_bytes(space: Space, n_actions: int, settings: Settings) -> int:
+    """Memory that `blank_memory` may take, if every state is visited."""
+    K, n_rows = settings.pathways, count_rows(space, settings)
+    tables = n_rows * (n_actions + (n_actions + 1 if settings.optimism > 0 else 0))
+    return 8 * (tables + 9 * K + 2 * space.d + 1 + n_actions + K * n_actions)
+
+
+def count_finished(entries: NDArray[np.int64], tried: NDArray[np.int64], K: int, memory: Memory) -> None:
+    """Fill ``finished``, all zeros, from those entries of ``tried`` that are not 0."""
+    np.add.at(memory.finished, entries[tried == K] // memory.tried.shape[1], 1)
 
 
 @kernel
@@ -112,7 +125,7 @@ def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
         # A pathway at random, then one of its maximisers: no need to ask the others.
         x = u * rules.K
         k = int(x)
-        if rules.optimism > 0 and memory.untried[S[k]] > 0:
+        if rules.optimism > 0 and memory.finished[S[k]] < Q.shape[1]:
             add_optimism(k, rules, memory)
             return sample_best(memory.worth, k, x - k)
         return sample_best(Q, S[k], x - k)
@@ -137,11 +150,11 @@ def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
 def probabilities(rules: Rules, memory: Memory, p: NDArray[np.float64]) -> None:
     """Probability of each action that `act` may choose."""
     if rules.optimism == 0 or memory.S[0] == NO_STATE:
-        action_probabilities(memory.Q, memory.S, rules.vote, rules.epsilon, p)
+        action_probabilities(memory.Q, memory.S, rules.vote, rules.epsilon, p, memory.p)
     else:
         for k in range(rules.K):
             add_optimism(k, rules, memory)
-        action_probabilities(memory.worth, memory.own_row, rules.vote, rules.epsilon, p)
+        action_probabilities(memory.worth, memory.own_row, rules.vote, rules.epsilon, p, memory.p)
 
 
 @kernel
@@ -213,10 +226,10 @@ def improve(
 @kernel
 def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> None:
     """Count pathways that took an action, up to K."""
-    if memory.untried[s] > 0 and memory.tried[s, a] < rules.K:
+    if memory.finished[s] < memory.Q.shape[1] and memory.tried[s, a] < rules.K:
         memory.tried[s, a] = min(memory.tried[s, a] + pathways, rules.K)
         if memory.tried[s, a] == rules.K:
-            memory.untried[s] -= 1
+            memory.finished[s] += 1
 
 
 @kernel

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
+from lacuna.memory_limit import ask_for
 from lacuna.space import Space
 from lacuna.streams import Uniforms, draw
 
@@ -245,7 +246,9 @@ class TabularMDP:
         start_state = [s for start in self.starts for s in start]
         start_p = [p for start in self.starts for p in start.values()]
         start_ptr = np.concatenate([[0], np.cumsum([len(start) for start in self.starts])]).astype(np.int64)
-        shown = np.stack(np.unravel_index(self.shows, self.space.sizes), axis=1).astype(np.int64)
+        ask_for(8 * self.n_states * self.space.d, f"the {self.space.d} components of {self.n_states} true states")
+        layout = self.space.layout
+        shown = self.shows[:, None] // layout.strides % layout.sizes
         return Dynamics(
             n_actions=self.n_actions,
             terminates=self.terminates,
@@ -260,8 +263,8 @@ class TabularMDP:
             start_cumulative=_cumulative(start_ptr, np.array(start_p, dtype=np.float64)),
             restart=self.restart,
             shows=self.shows,
-            shown=np.ascontiguousarray(shown),
-            codes=(shown << self.space.layout.shifts).sum(axis=1),
+            shown=shown,
+            codes=(shown << layout.shifts).sum(axis=1),
             bad=self.bad,
         )
 

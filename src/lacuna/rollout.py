@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from lacuna import savefile
 from lacuna.agent import MAX_COUNT, MAX_REWARD, Agent
+from lacuna.exclusive import Entry, exclusive
 from lacuna.learner import draws_per_step
 from lacuna.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
 from lacuna.mdp import TabularMDP
 from lacuna.measures import blank_notes, blank_tally, figures, note, score
+from lacuna.memory_limit import ask_for
 from lacuna.methods import Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
@@ -30,16 +32,42 @@ DRIVERS = ("compiled", "stepwise")
 _AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
 
 
-def play(env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None) -> float:
+def play(
+    env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None, resume: bool = False
+) -> float:
     """Let an agent act and learn in a Gymnasium environment; gives the total reward.
 
     This is the whole loop: any environment whose observations are the agent's components, counted from 0, will do.
+
+    Parameters
+    ----------
+    env, agent, steps
+        Who plays, where, and how long.
+    seed
+        For the first reset of the environment.
+    resume
+        False: reset the environment, and begin an episode. True: go on in the episode in which the last `play` with
+        both stopped, so that 1000 steps and 1000 more are 2000 steps.
+
+    Examples
+    --------
+    >>> import lacuna
+    >>> env = gymnasium.make("lacuna/Corridor-v0")
+    >>> agent = Agent(lacuna.Space((5,)), n_actions=2)
+    >>> first, more = play(env, agent, 10, seed=0), play(env, agent, 10, resume=True)
+    >>> agent.steps
+    20
     """
     if isinstance(env.action_space, gymnasium.spaces.Discrete) and env.action_space.n != agent.n_actions:
         raise ValueError(f"the agent has {agent.n_actions} actions, the environment {env.action_space.n}")
     total = 0.0
-    observation, _ = env.reset(seed=seed)
-    agent.begin(observation)
+    if not resume:
+        observation, _ = env.reset(seed=seed)
+        agent.begin(observation)
+    elif seed is not None:
+        raise ValueError(f"seed is {seed}, but nothing is reset with resume=True; leave one of them out")
+    elif not agent.ready:
+        raise ValueError("there is no episode to go on with; resume=True needs one that an earlier play left open")
     for _ in range(steps):
         action = agent.act()
         observation, reward, terminated, truncated, _ = env.step(action)
@@ -105,6 +133,12 @@ class Run:
         """How many steps were run."""
         return self.agent.steps
 
+    @property
+    def entry(self) -> Entry:
+        """That of the agent, whose arrays the compiled loop shares."""
+        return self.agent.entry
+
+    @exclusive
     def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
         end = self.steps + _whole("steps", steps)
@@ -119,10 +153,13 @@ class Run:
             self.curve += list(self._notes.rows[: self._notes.at[0]])
             self._notes = blank_notes((), self._stay)
 
+    @exclusive
     def record(self, steps: int) -> Trace:
         """Run `steps` more and give a full record of them."""
         parts = []
         end = self.steps + _whole("steps", steps)
+        columns = len(Trace._fields) - 2 + self.mdp.space.d + self.agent.rules.K
+        ask_for(8 * steps * columns, f"records of {steps} steps")
         while self.steps < end:
             trace = _blank_trace(self, end - self.steps)
             done = self._drive(end - self.steps, trace)
@@ -203,6 +240,7 @@ class Run:
         """The figures of the run so far."""
         return figures(self.tally, self.agent.rules, self.mdp.action_names)
 
+    @exclusive
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the complete state of a compiled run, whole or not at all."""
         if self.driver == "stepwise":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -76,8 +77,11 @@ class Space:
                 raise ValueError(f"component {j} has size {size!r}; sizes must be at least 1, in whole numbers")
         object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
         object.__setattr__(self, "names", tuple(self.names))
-        if prod(self.sizes) > MAX_STATES:
-            raise ValueError(f"{prod(self.sizes)} states are too many for a table; at most {MAX_STATES}")
+        n_states = 1
+        for size in self.sizes:
+            n_states *= size
+            if n_states > MAX_STATES:
+                raise ValueError(f"the sizes make more than {MAX_STATES} states, which are too many for a table")
         if not self.names:
             object.__setattr__(self, "names", tuple(f"x{j}" for j in range(len(self.sizes))))
         if len(self.names) != len(self.sizes):
@@ -98,14 +102,17 @@ class Space:
     @cached_property
     def layout(self) -> Layout:
         """The space as arrays for kernels."""
-        d = self.d
-        strides = [prod(self.sizes[j + 1 :]) for j in range(d)]
         widths = [(size - 1).bit_length() for size in self.sizes]
-        shifts = [sum(widths[j + 1 :]) for j in range(d)]
+        # What the components after each one make together.
+        strides = list(accumulate(reversed(self.sizes[1:]), mul, initial=1))[::-1]
+        shifts = list(accumulate(reversed(widths[1:]), initial=0))[::-1]
         masks = [((1 << width) - 1) << shift for width, shift in zip(widths, shifts, strict=True)]
         codes = np.arange(1 << sum(widths) if sum(widths) <= _SMALL else 0)
-        rows = (((codes[:, None] & np.array(masks)) >> np.array(shifts)) * np.array(strides)).sum(axis=1)
-        offsets = [sum(self.sizes[:j]) for j in range(d)]
+        rows = np.zeros_like(codes)
+        for mask, shift, stride in zip(masks, shifts, strides, strict=True):
+            if mask:
+                rows += ((codes & mask) >> shift) * stride
+        offsets = list(accumulate(self.sizes[:-1], initial=0))
         arrays = (self.sizes, strides, shifts, masks, offsets, rows)
         return Layout(*(np.array(array, dtype=np.int64) for array in arrays))
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
+from lacuna.double_double import Double, exact_sum, over, plus, times
 from lacuna.methods import VOTES
 from lacuna.qlearning import best_value
 
@@ -40,32 +41,50 @@ def sample_best(Q: NDArray[np.float64], s: int, u: float) -> int:
 
 
 @kernel
+def count_ties(Q: NDArray[np.float64], s: int, best: float) -> int:
+    """How many actions have the best value in state `s`."""
+    ties = 0
+    for a in range(Q.shape[1]):
+        if Q[s, a] == best:
+            ties += 1
+    return ties
+
+
+@kernel
 def cast_votes(Q: NDArray[np.float64], S: NDArray[np.int64], votes: NDArray[np.float64]) -> None:
     """Each pathway gives 1/m of a vote to each of its m maximisers."""
     votes[:] = 0.0
     for k in range(S.shape[0]):
         best = best_value(Q, S[k])
-        ties = 0
-        for a in range(Q.shape[1]):
-            if Q[S[k], a] == best:
-                ties += 1
+        ties = count_ties(Q, S[k], best)
         for a in range(Q.shape[1]):
             if Q[S[k], a] == best:
                 votes[a] += 1.0 / ties
 
 
 @kernel
-def share_among_most_voted(p: NDArray[np.float64]) -> None:
-    """Replace votes by a uniform distribution over the most voted."""
+def cast_exact_votes(
+    Q: NDArray[np.float64], S: NDArray[np.int64], votes: NDArray[np.float64], low: NDArray[np.float64]
+) -> None:
+    """As `cast_votes`, with twice the digits: ``votes + low``."""
+    votes[:] = 0.0
+    low[:] = 0.0
+    for k in range(S.shape[0]):
+        best = best_value(Q, S[k])
+        part = over(Double(1.0, 0.0), Double(float(count_ties(Q, S[k], best)), 0.0))
+        for a in range(Q.shape[1]):
+            if Q[S[k], a] == best:
+                votes[a], low[a] = plus(Double(votes[a], low[a]), part)
+
+
+@kernel
+def keep_most_voted(p: NDArray[np.float64]) -> None:
+    """Replace votes by 1 for the most voted and 0 for the others."""
     best = p[0]
     for a in range(1, p.shape[0]):
         best = max(best, p[a])
-    ties = 0
     for a in range(p.shape[0]):
-        if p[a] >= best - _SAME_VOTES:
-            ties += 1
-    for a in range(p.shape[0]):
-        p[a] = 1.0 / ties if p[a] >= best - _SAME_VOTES else 0.0
+        p[a] = 1.0 if p[a] >= best - _SAME_VOTES else 0.0
 
 
 @kernel
@@ -78,63 +97,74 @@ def sum_error(Q: NDArray[np.float64], S: NDArray[np.int64], a: int) -> float:
 
 
 @kernel
-def share_among_equals(Q: NDArray[np.float64], S: NDArray[np.int64], best: int, p: NDArray[np.float64]) -> None:
-    """Replace sums over pathways by a uniform distribution over the largest.
+def keep_largest_sums(Q: NDArray[np.float64], S: NDArray[np.int64], p: NDArray[np.float64]) -> None:
+    """Give 1 to the actions whose values over the pathways add up to the most, and 0 to the others.
 
     Sums that differ by no more than rounding are the same numbers added in another order, and tie.
     """
+    best = 0
+    for a in range(p.shape[0]):
+        p[a] = 0.0
+        for k in range(S.shape[0]):
+            p[a] += Q[S[k], a]
+        if p[a] > p[best]:
+            best = a
     top, slack = p[best], sum_error(Q, S, best)
-    ties = 0
     for a in range(p.shape[0]):
         p[a] = 1.0 if p[a] >= top - slack - sum_error(Q, S, a) else 0.0
-        ties += int(p[a])
-    for a in range(p.shape[0]):
-        p[a] /= ties
+
+
+@kernel
+def weigh_actions(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: NDArray[np.float64]) -> None:
+    """Give every action a weight, in proportion to which the pathways choose it; for all votes but `SAMPLED`."""
+    if S[0] == NO_STATE:
+        p[:] = 1.0
+    elif vote == AVERAGE:
+        keep_largest_sums(Q, S, p)
+    else:
+        cast_votes(Q, S, p)
+        if vote == MAJORITY:
+            keep_most_voted(p)
+        else:
+            most = p[0]
+            for a in range(1, p.shape[0]):
+                most = max(most, p[a])
+            for a in range(p.shape[0]):
+                p[a] = exp(p[a] - most) if p[a] > 0 else 0.0
 
 
 @kernel
 def vote_probabilities(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: NDArray[np.float64]) -> None:
-    """Probability of each action when the pathways choose."""
-    A = Q.shape[1]
-    if S[0] == NO_STATE:
-        p[:] = 1.0 / A
-    elif vote == AVERAGE:
-        best = 0
-        for a in range(A):
-            p[a] = 0.0
-            for k in range(S.shape[0]):
-                p[a] += Q[S[k], a]
-            if p[a] > p[best]:
-                best = a
-        share_among_equals(Q, S, best, p)
-    else:
-        cast_votes(Q, S, p)
-        if vote == MAJORITY:
-            share_among_most_voted(p)
-        elif vote == SOFTMAX:
-            most = p[0]
-            for a in range(1, A):
-                most = max(most, p[a])
-            total = 0.0
-            for a in range(A):
-                p[a] = exp(p[a] - most) if p[a] > 0 else 0.0
-                total += p[a]
-            for a in range(A):
-                p[a] /= total
-        else:
-            for a in range(A):
-                p[a] /= S.shape[0]
+    """Probability of each action when the pathways choose, to a few digits less than `action_probabilities`."""
+    weigh_actions(Q, S, vote, p)
+    total = 0.0
+    for a in range(p.shape[0]):
+        total += p[a]
+    for a in range(p.shape[0]):
+        p[a] /= total
 
 
 @kernel
 def action_probabilities(
-    Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, epsilon: float, p: NDArray[np.float64]
-) -> None:
-    """Probability of each action, ε-greedy included."""
-    vote_probabilities(Q, S, vote, p)
-    A = Q.shape[1]
-    for a in range(A):
-        p[a] = (1.0 - epsilon) * p[a] + epsilon / A
+    Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, epsilon: float, p: NDArray[np.float64],
+    low: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Probability of each action: ``(1 - ε) w/W + ε/A``, W the sum of all weights w, rounded once; `low` is scratch.
+
+    So it is never outside ε/A and 1 - ε + ε/A, and the probabilities add up to 1 within half a unit in the last place.
+    """
+    if vote == SAMPLED and S[0] != NO_STATE:
+        cast_exact_votes(Q, S, p, low)
+    else:
+        weigh_actions(Q, S, vote, p)
+        low[:] = 0.0
+    W = Double(0.0, 0.0)
+    for a in range(p.shape[0]):
+        W = plus(W, Double(p[a], low[a]))
+    uniform = over(Double(epsilon, 0.0), Double(float(p.shape[0]), 0.0))
+    for a in range(p.shape[0]):
+        chosen = times(exact_sum(1.0, -epsilon), over(Double(p[a], low[a]), W))
+        p[a] = plus(chosen, uniform).high
 
 
 @kernel

@@ -80,13 +80,26 @@ def most_waiting(sizes: Sequence[int], n_actions: int) -> int:
 
 def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
     """Give kin that nothing is known of yet, and the number of rows that the counts need for each action."""
-    d, rows = len(sizes) if parents else 0, sum(sizes)
-    base, weight = np.zeros((d, d), dtype=np.int64), np.ones((d, d))
-    for j, p in np.ndindex(d, d):
-        base[j, p] = rows
-        rows += sizes[j] * (sizes[p] if p != j else 1)
+    n = np.array(sizes if parents else (), dtype=np.int64)
+    d = n.shape[0]
+    rows = np.outer(n, n)
+    np.fill_diagonal(rows, n)
+    ends = sum(sizes) + np.cumsum(rows).reshape(d, d)
+    weight = np.ones((d, d))
     np.fill_diagonal(weight, _CLEARLY)
-    return Kin(base, weight, np.full(d, NO_PARENT, dtype=np.int64), np.zeros(d, dtype=np.int64)), rows
+    kin = Kin(ends - rows, weight, np.full(d, NO_PARENT, dtype=np.int64), np.zeros(d, dtype=np.int64))
+    return kin, part_rows(sizes, parents=parents)
+
+
+def part_rows(sizes: Sequence[int], *, parents: bool) -> int:
+    """How many rows the component counts have for each action: values, and with parents every pair of values."""
+    alone = sum(sizes)
+    return alone if not parents else 2 * alone + alone**2 - sum(size**2 for size in sizes)
+
+
+def kin_bytes(d: int, *, parents: bool) -> int:
+    """Memory of the kin of `d` components."""
+    return 16 * d * (d + 1) if parents else 0
 
 
 def weights_possible(weight: NDArray[np.float64]) -> bool:

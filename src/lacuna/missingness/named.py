@@ -382,7 +382,7 @@ def _table(name: str, table: ArrayLike, space: Space, n_rows: int, rows: str) ->
 
 def _values_of(space: Space, component: int) -> NDArray[np.int64]:
     """Value of one component in every state of the space."""
-    column: NDArray[np.int64] = np.unravel_index(np.arange(space.n_states), space.sizes)[component]
+    column: NDArray[np.int64] = np.arange(space.n_states) // space.layout.strides[component] % space.sizes[component]
     return column
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 import gymnasium as gym
@@ -17,6 +18,8 @@ from lacuna.missingness.named import Where
 from lacuna.missingness.spelling import parse
 from lacuna.space import MISSING, Space
 from lacuna.streams import Stream
+from lacuna.worlds.gym import TabularEnv
+from lacuna.worlds.painter import NO_VEIL, Veil
 
 Encoding = Literal["token", "dict"]
 
@@ -127,14 +130,24 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         _check_fit(self.mechanism, env, self._parts)
         self.encoding: Encoding = encoding or ("dict" if self._parts.sizes is None else "token")
         self.observation_space = _encoded_space(env.observation_space, self._parts, self.encoding)
-        sizes = self._parts.sizes
-        self.space = self.mechanism.space if sizes in {None, self.mechanism.space.sizes} else Space(sizes or ())
         self._first_observed, self._truth = first_observed, truth
         self._drop_info = frozenset(drop_info) | (frozenset() if truth else _TELLING)
         self._first_action = int(getattr(env.action_space, "start", 0)) if self.mechanism.n_actions else 0
         self._mode = np.zeros(1, dtype=np.int64)
+        self._hidden = np.zeros(self._parts.d, dtype=np.bool_)
         # Without a seed a run is not meant to be repeated: start anywhere.
         self._stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
+
+    @cached_property
+    def space(self) -> Space:
+        """The space of complete states, for an `Agent`; a `Box` has none, and is refused."""
+        sizes = self._parts.sizes
+        if sizes is None:
+            raise TypeError(
+                "the observation is a Box of real numbers, and an Agent needs components with finitely many values; "
+                "make it discrete before wrapping it, e.g. with numpy.digitize in gymnasium's TransformObservation"
+            )
+        return self.mechanism.space if sizes == self.mechanism.space.sizes else Space(sizes)
 
     @property
     def mode(self) -> int:
@@ -162,6 +175,31 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         taken = int(action) - self._first_action if self.mechanism.n_actions else -1
         observation, info = self._cover(observation, self._draw_mask(observation, taken), info)
         return observation, reward, terminated, truncated, info
+
+    def render(self) -> Any:
+        """Draw the environment; one of lacuna's own worlds with what is hidden at this moment, and with its fog."""
+        world = self.env.unwrapped
+        if not isinstance(world, TabularEnv) or world.mdp.space.sizes != self._parts.sizes:
+            return self.env.render()
+        hidden = zip(world.mdp.space.names, self._hidden, strict=True)
+        world.veil = Veil(frozenset(name for name, lost in hidden if lost), fog=self._is_fog)
+        try:
+            return self.env.render()
+        finally:
+            world.veil = NO_VEIL
+
+    @cached_property
+    def _is_fog(self) -> bool:
+        """Whether the rates are one inside the world's fog and another outside: by the rates, not by the name."""
+        mdp: TabularMDP = cast("TabularEnv", self.env.unwrapped).mdp
+        fog = mdp.regions.get("fog", np.zeros(mdp.n_states, dtype=np.bool_))
+        if self.mechanism.by == RateBy.CONSTANT or not fog.any() or fog.all():
+            return False
+        rates = self.mechanism.rates
+        rates = rates if self.mechanism.by == RateBy.TRUE else rates[:, :, mdp.shows]
+        inside, outside = rates[:, :, fog], rates[:, :, ~fog]
+        constant = (inside == inside[:, :, :1]).all() and (outside == outside[:, :, :1]).all()
+        return bool(constant and (inside[:, :, 0] != outside[:, :, 0]).any())
 
     def components(self, observation: Any) -> NDArray[np.int64]:
         """An encoded observation as the vector that kernels take: values from 0 on, -1 for missing."""
@@ -198,6 +236,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return state
 
     def _cover(self, observation: Any, mask: NDArray[np.bool_], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._hidden = mask
         shaped = mask.reshape(self._parts.shape)
         kept = {key: value for key, value in info.items() if key not in self._drop_info}
         taken = {"mask", "truth"} & set(kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -15,40 +15,11 @@ from lacuna.mdp import TabularMDP, move, start_state
 from lacuna.streams import Stream
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
+from lacuna.worlds.painter import NO_VEIL, Painter, PicturePainter, PlainPainter
 from lacuna.worlds.registry import find_builder
 
 Shown = NDArray[np.int64] | int
 """What the agent is shown: an array of components, or a plain number if there is only one."""
-
-
-class Painter(Protocol):
-    """Draws a true state as text."""
-
-    def text(self, state: int) -> str:
-        """The state as a few lines of text."""
-        ...
-
-
-@runtime_checkable
-class PicturePainter(Painter, Protocol):
-    """Draws a true state as text and as a picture."""
-
-    def picture(self, state: int) -> NDArray[np.uint8]:
-        """The state as pixels ``[height, width, 3]``."""
-        ...
-
-
-class PlainPainter:
-    """Says the component names and values: for worlds that nobody has drawn."""
-
-    def __init__(self, mdp: TabularMDP) -> None:
-        self.mdp = mdp
-
-    def text(self, state: int) -> str:
-        """One line, e.g. ``row 3, column 0``."""
-        space = self.mdp.space
-        values = space.decode(int(self.mdp.shows[state]))
-        return ", ".join(f"{name} {value}" for name, value in zip(space.names, values, strict=True))
 
 
 class TabularEnv(gymnasium.Env[Shown, np.int64]):
@@ -75,6 +46,8 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         Whether the last step completed an episode.
     stream : Stream or None
         The random numbers of this world; None before the first reset.
+    veil : Veil
+        What a wrapper hides, for the painter to mark; nothing by itself.
 
     Examples
     --------
@@ -104,6 +77,7 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         )
         self.action_space: spaces.Space[np.int64] = spaces.Discrete(mdp.n_actions)
         self.stream: Stream | None = None
+        self.veil = NO_VEIL
         self.true_state = -1
         self.episode_ended = False
         self._steps = 0
@@ -149,8 +123,8 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         if self.stream is None:
             raise RuntimeError("render was called before the first reset; call reset first")
         if self.render_mode == "rgb_array" and isinstance(self.painter, PicturePainter):
-            return self.painter.picture(self.true_state)
-        return self.painter.text(self.true_state)
+            return self.painter.picture(self.true_state, self.veil)
+        return self.painter.text(self.true_state, self.veil)
 
     def _checked(self, action: np.int64 | int) -> int:
         try:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.worlds.lake import COLOURS, Lake
+from lacuna.worlds.painter import NO_VEIL, Veil
 
 Pixels = NDArray[np.uint8]
 
@@ -19,6 +20,13 @@ _WATER = (24, 74, 190)
 _BLACK = (0, 0, 0)
 _AGENT = (44, 44, 52)
 _HALO = (255, 255, 255)
+_HIDDEN = (112, 72, 160)
+_NO_COLOUR = (205, 205, 205)
+
+_QUESTION = np.array(
+    [list(line) for line in (".###.", "#...#", "....#", "..##.", "..#..", ".....", "..#..")]
+) == "#"  # fmt: skip
+"""A question mark, 5 x 7."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class LakePainter:
     lake
         The world.
     fog
-        Whether to draw the fog: white cells in a picture, ``?`` in text.
+        Whether to draw the fog even where no veil has any: white cells in a picture, ``?`` in text.
     cell
         Width of a cell in pixels, at least 8.
 
@@ -49,6 +57,12 @@ class LakePainter:
     S.~~~~..
     >>> LakePainter(lake).picture(0).shape
     (384, 384, 3)
+
+    Notes
+    -----
+    The agent stands where it truly is. What is hidden from it is marked: in the first line of a text by ``?``; in a
+    picture a hidden row by a dark band along the column, a hidden column by one along the row (where the agent might be
+    as far as that component tells), a hidden colour by a grey cell and a question mark on the agent.
     """
 
     lake: Lake
@@ -59,33 +73,44 @@ class LakePainter:
         if self.cell < 8:
             raise ValueError(f"cell is {self.cell} pixels; it must be at least 8")
 
-    def text(self, state: int) -> str:
+    def text(self, state: int, veil: Veil = NO_VEIL) -> str:
         """The map in force, the agent as ``@``, water as ``~``, under a line that says the rest."""
         row, column, flooded = self.lake.place(state)
         ground = self.lake.ground
         signs = np.where(ground.water[int(flooded)], "~", ".")
         signs[ground.start] = "S"
         signs[ground.goal] = "G"
-        if self.fog:
+        if self.fog or veil.fog:
             signs[self.lake.fogged] = "?"
         signs[row, column] = "@"
-        colour = COLOURS[int(ground.colour[int(flooded), row, column])]
-        heading = f"{'flooded' if flooded else 'dry'}; row {row}, column {column}, {colour}"
+        shown = {"row": f"row {row}", "column": f"column {column}"}
+        shown["colour"] = COLOURS[int(ground.colour[int(flooded), row, column])]
+        words = [f"{name} ?" if name in veil.hidden else word for name, word in shown.items()]
+        heading = f"{'flooded' if flooded else 'dry'}; {', '.join(words)}"
         return "\n".join([heading, *("".join(line) for line in signs)])
 
-    def picture(self, state: int) -> Pixels:
+    def picture(self, state: int, veil: Veil = NO_VEIL) -> Pixels:
         """The world in a true state, agent included, as pixels ``[height, width, 3]``."""
         row, column, flooded = self.lake.place(state)
-        pixels = self.scene(flooded=flooded)
+        pixels, size = self.scene(flooded=flooded, fog=veil.fog), self.cell
+        if "colour" in veil.hidden:
+            inner = pixels[row * size + 1 : (row + 1) * size - 1, column * size + 1 : (column + 1) * size - 1]
+            inner[:] = _NO_COLOUR
+        if "row" in veil.hidden:
+            _tint(pixels[:, column * size : (column + 1) * size])
+        if "column" in veil.hidden:
+            _tint(pixels[row * size : (row + 1) * size])
         self._disc(pixels, row, column)
+        if "colour" in veil.hidden:
+            self._question(pixels, row, column)
         return pixels
 
-    def scene(self, *, flooded: bool) -> Pixels:
+    def scene(self, *, flooded: bool, fog: bool = False) -> Pixels:
         """The world without the agent: one of the panels of figure 2."""
         n_rows, n_columns = self.lake.shape
         ground = self.lake.ground
         fill = np.array([_FILL[k] for k in range(3)], dtype=np.uint8)[ground.colour[int(flooded)]]
-        if self.fog:
+        if self.fog or fog:
             fill[self.lake.fogged] = _FOG
         fill[ground.start] = fill[ground.goal] = _HOME
         pixels = np.repeat(np.repeat(fill, self.cell, axis=0), self.cell, axis=1)
@@ -127,6 +152,19 @@ class LakePainter:
         for radius, colour in ((0.34 * size, _HALO), (0.28 * size, _AGENT)):
             covered = np.clip(radius + 0.5 - distance, 0.0, 1.0)[:, :, None]
             tile[:] = np.rint(covered * np.array(colour) + (1.0 - covered) * tile)
+
+    def _question(self, pixels: Pixels, row: int, column: int) -> None:
+        """A question mark on the agent."""
+        dot = max(1, self.cell // 16)
+        mark = np.repeat(np.repeat(_QUESTION, dot, axis=0), dot, axis=1)
+        top = row * self.cell + (self.cell - mark.shape[0]) // 2
+        left = column * self.cell + (self.cell - mark.shape[1]) // 2
+        pixels[top : top + mark.shape[0], left : left + mark.shape[1]][mark] = _HALO
+
+
+def _tint(pixels: Pixels) -> None:
+    """Darken a band of cells, so that what is below can still be told."""
+    pixels[:] = np.rint(0.55 * pixels + 0.45 * np.array(_HIDDEN))
 
 
 def _strip(side: int, bold: int, size: int) -> slice:

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
+from lacuna.exclusive import Entry, exclusive
 from lacuna.imputation.carry import glance
-from lacuna.learner import Memory, act, blank_memory, draws_per_step, improve, shuffle
+from lacuna.learner import Memory, act, blank_memory, draws_per_step, improve, memory_bytes, shuffle
 from lacuna.loop import FRESH, FRESH_PLACE, Scene, Step, Supply, enter, go, has_numbers
 from lacuna.mdp import TabularMDP
 from lacuna.measures import Notes, Tally, blank_notes, blank_tally, figures, note, score
+from lacuna.memory_limit import ask_for
 from lacuna.methods import YARDSTICKS, Knows, Rules, Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.rollout import check_problem
@@ -58,6 +60,10 @@ def blank_sage(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Sag
     method = YARDSTICKS[settings.method]
     knows = method.knows
     shape = (mechanism.rates.shape[0], mdp.n_states) if knows == Knows.BELIEF else (0, 0)
+    ask_for(
+        memory_bytes(mdp.space, mdp.n_actions, settings) + 16 * shape[0] * shape[1],
+        f"the tables of {settings.method} for {mdp.space.n_states} states and {mdp.n_actions} actions",
+    )
     here, here_next = (np.full(settings.pathways, _NOBODY, dtype=np.int64) for _ in range(2))
     return Sage(
         int(knows), method.uses_rewards, settings.rules, mdp.space.layout, truth_of(mdp, mechanism, settings),
@@ -186,6 +192,7 @@ class YardstickRun:
         self.mdp = mdp
         self.mechanism = mechanism
         self.first_observed = first_observed
+        self.entry = Entry()
         self.sage = blank_sage(mdp, mechanism, settings)
         self.streams = [Stream(seed, name) for name in ("world", "missingness", "imputation", "exploration")]
         self.place = np.array(FRESH_PLACE, dtype=np.int64)
@@ -195,6 +202,7 @@ class YardstickRun:
         self.seconds = 0.0
         self._stay = mdp.action_names.index("stay") if "stay" in mdp.action_names else -1
 
+    @exclusive
     def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
         end = self.steps + steps

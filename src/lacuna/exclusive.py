@@ -1,0 +1,58 @@
+"""One thread at a time: a call that comes while another thread is inside is refused before it does harm.
+
+Kernels run without Python's global lock, and trust that the block of random numbers they were given is theirs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from threading import RLock
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Entry:
+    """Lets the calls of one thread in, nested ones too, and nobody else meanwhile; a copy is free."""
+
+    __slots__ = ("leave", "try_enter")
+
+    def __init__(self) -> None:
+        lock = RLock()
+        self.try_enter, self.leave = lock.acquire, lock.release
+
+    def __reduce__(self) -> tuple[type[Entry], tuple[()]]:
+        return Entry, ()
+
+
+class HasEntry(Protocol):
+    """What only one thread at a time may use."""
+
+    @property
+    def entry(self) -> Entry:
+        """The entry that all its guarded calls share."""
+        ...
+
+
+Owner = TypeVar("Owner", bound=HasEntry)
+
+
+def exclusive(method: Callable[Concatenate[Owner, P], T]) -> Callable[Concatenate[Owner, P], T]:
+    """Guard a method: while a thread is inside, the guarded methods of that object refuse all others."""
+
+    @wraps(method)
+    def guarded(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        entry = self.entry
+        if not entry.try_enter(blocking=False):
+            what = type(self).__name__.lower()
+            raise RuntimeError(
+                f"{method.__name__}() was called while another thread uses this {what}; one thread at a time may"
+            )
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            entry.leave()
+
+    return guarded
