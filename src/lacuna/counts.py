@@ -17,6 +17,9 @@ Whole = TypeVar("Whole", np.int64, np.uint64)
 _FIRST_ROWS, _FIRST_ENTRIES, _FIRST_ROOM = 2048, 1 << 15, 4
 _ONE = np.uint64(1)
 
+MAX_COUNT = 2**53
+"""Steps and counted units up to this are exact as floats."""
+
 
 class CountTable(NamedTuple):
     """The counts as kernels see them.

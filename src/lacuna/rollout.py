@@ -12,8 +12,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna import savefile
-from lacuna.agent import MAX_COUNT, MAX_REWARD, Agent
+from lacuna import checkpoint, savefile
+from lacuna.agent import Agent
+from lacuna.counts import MAX_COUNT
 from lacuna.learner import draws_per_step
 from lacuna.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
 from lacuna.mdp import TabularMDP
@@ -21,6 +22,7 @@ from lacuna.measures import blank_notes, blank_tally, figures, note, score
 from lacuna.methods import Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
+from lacuna.qlearning import MAX_REWARD
 from lacuna.streams import Stream
 from lacuna.worlds.gym import TabularEnv
 
@@ -226,13 +228,14 @@ class Run:
         try:
             if header["problem"] != fingerprint(mdp, mechanism):
                 raise ValueError(f"it was saved with another world or mechanism than {mdp.name}, {mechanism.name}")
-            agent = Agent.from_parts(header["agent"], arrays)
-            if (agent.space.sizes, agent.n_actions) != (mdp.space.sizes, mdp.n_actions):
-                raise ValueError(f"its agent knows {agent.space.sizes} and {agent.n_actions} actions")
+            space, n_actions, settings, seed = checkpoint.identity(header["agent"])
+            if (space.sizes, n_actions) != (mdp.space.sizes, mdp.n_actions):
+                raise ValueError(f"its agent knows {space.sizes} and {n_actions} actions")
             if not isinstance(header["first_observed"], bool):
                 raise ValueError(f"first_observed is {header['first_observed']!r}; it must be true or false")
-            run = cls(mdp, mechanism, agent.settings, seed=agent.seed, first_observed=header["first_observed"])
-            run.agent = agent
+            run = cls(mdp, mechanism, settings, seed=seed, first_observed=header["first_observed"])
+            agent = run.agent
+            checkpoint.restore(agent, header["agent"], arrays)
             for name in ("world", "missingness"):
                 position = savefile.whole(f"the position of {name}", header["positions"][name], 0)
                 setattr(run, name, Stream(agent.seed, name, position))

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from lacuna.agent import MAX_COUNT
+from lacuna.counts import MAX_COUNT
 from lacuna.mdp import TabularMDP
 from lacuna.methods import METHODS, NAMED, YARDSTICKS, Settings
 from lacuna.trials import Problem
