@@ -92,6 +92,7 @@ class Agent:
         self.steps = 0
         self._phase: Phase = "new"
         self._action = -1
+        self._files = savefile.KnownFiles()
 
     def begin(self, observation: Observation) -> None:
         """Start an episode with its first observation."""
@@ -255,20 +256,29 @@ class Agent:
         K = f", K={self.settings.K}" if self.method.multiple else ""
         return f"Agent({self.method.name!r}{K}, {self.steps} steps, seed={self.seed})"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the complete state to a file, whole or not at all."""
-        savefile.write(path, "agent", *self.to_parts())
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the complete state to a file, whole or not at all.
+
+        A file that this agent was loaded from, or saved to, is replaced unless someone else saved it since; any other
+        file is replaced with `overwrite` only.
+        """
+        self._files.write(path, "agent", *self.to_parts(), overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Agent:
-        """Read an agent back; it goes on exactly where it was saved."""
-        header, arrays = savefile.read(path, "agent")
-        try:
+    def load(cls, path: str | os.PathLike[str], *, other_kernels: savefile.OtherKernels = "warn") -> Agent:
+        """Read an agent back; it goes on exactly where it was saved.
+
+        If other kernels saved it, what follows may differ in its bits: a warning says so, or, with
+        ``other_kernels="refuse"``, an error.
+        """
+        files = savefile.KnownFiles()
+        header, arrays = files.read(path, "agent", other_kernels)
+        with savefile.refusing(path, "does not describe an agent"):
+            savefile.fields("the file", arrays, checkpoint.ARRAYS)
             space, n_actions, settings, seed = checkpoint.identity(header)
             agent = cls(space, n_actions, settings, seed=seed)
             checkpoint.restore(agent, header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise savefile.SaveFileError(f"{path} does not describe an agent: {error}") from error
+        agent._files = files
         return agent
 
     def to_parts(self) -> tuple[dict[str, Any], savefile.Arrays]:

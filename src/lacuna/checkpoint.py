@@ -1,4 +1,4 @@
-"""What of an agent goes into a file, and how a blank agent is filled from one."""
+"""What of an agent goes into a file, and how a blank agent is filled from one, whatever the file says."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from numpy.typing import NDArray
 
 from lacuna import savefile
 from lacuna.counts import MAX_COUNT, Counts
-from lacuna.imputation.available import Kin, choose_parent, weights_possible
+from lacuna.imputation.available import LEAST_WEIGHT, MOST_WEIGHT, Kin, choose_parent
 from lacuna.learner import Memory, count_untried
 from lacuna.methods import Impute, Method, Rules, Settings, Teach
 from lacuna.qlearning import MAX_REWARD
 from lacuna.savefile import Arrays
 from lacuna.space import MISSING, Space, pack
-from lacuna.streams import Stream
+from lacuna.streams import MAX_POSITION, MAX_SEED, Stream, StreamName
 from lacuna.voting import NO_STATE
 
 Phase = Literal["new", "ready", "acted"]
 """Where an agent stands: before `begin`, before `act`, before `learn`."""
+
+_PHASES = get_args(Phase)
+_HEADER = ("sizes", "names", "n_actions", "settings", "seed", "positions", "steps", "phase", "action")
+
+ARRAYS = (
+    "q_entries", "q_values", "S", "previous", "held", "top", "tried_entries", "tried", "part_weight", "part_due",
+    "keys", "lengths", "codes", "units", "part_keys", "part_lengths", "part_codes", "part_units",
+)  # fmt: skip
+"""The names of the arrays that `describe` gives."""
 
 
 class Learner(Protocol):
@@ -69,45 +78,78 @@ def describe(agent: Learner) -> tuple[dict[str, Any], Arrays]:
 
 def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
     """What a blank agent is made from: its space, its number of actions, its settings and its seed."""
-    sizes = [savefile.whole("a size", size, 1) for size in header["sizes"]]
-    space = Space(tuple(sizes), tuple(map(str, header["names"])))
-    if set(header["settings"]) != set(Settings().as_dict()):
-        raise ValueError(f"the settings are {sorted(header['settings'])}, not {sorted(Settings().as_dict())}")
-    return space, header["n_actions"], Settings(**header["settings"]), header["seed"]
+    savefile.fields("the agent", header, _HEADER)
+    for name in ("sizes", "names"):
+        if not isinstance(header[name], list):
+            raise TypeError(f"{name} is {savefile.shown(header[name])}; it must be a list")
+    sizes = tuple(savefile.whole("a size", size, 1) for size in header["sizes"])
+    settings = savefile.fields("settings", header["settings"], Settings().as_dict())
+    n_actions = savefile.whole("n_actions", header["n_actions"], 1)
+    seed = savefile.whole("the seed", header["seed"], 0, MAX_SEED)
+    return Space(sizes, tuple(header["names"])), n_actions, Settings(**settings), seed
+
+
+def streams(seed: int, positions: Any, *names: StreamName) -> list[Stream]:
+    """The streams of these names where a file says that they stand."""
+    savefile.fields("positions", positions, names)
+    return [
+        Stream(seed, name, savefile.whole(f"the position of {name}", positions[name], 0, MAX_POSITION))
+        for name in names
+    ]
 
 
 def restore(agent: Learner, header: dict[str, Any], arrays: Arrays) -> None:
-    """Fill the blank agent that `identity` gave with what `describe` wrote."""
-    for name in ("imputation", "exploration"):
-        position = savefile.whole(f"the position of {name}", header["positions"][name], 0)
-        setattr(agent, name, Stream(header["seed"], name, position))
+    """Fill the blank agent that `identity` gave with what `describe` wrote.
+
+    Every number that a kernel takes for a place or a bound is checked, and every value that could make others not
+    finite: whoever edits a file can seal it anew.
+    """
+    agent.imputation, agent.exploration = streams(header["seed"], header["positions"], "imputation", "exploration")
     agent.steps = savefile.whole("steps", header["steps"], 0, MAX_COUNT)
-    if header["phase"] not in get_args(Phase):
-        raise ValueError(f"the phase is {header['phase']!r}; it must be one of {', '.join(get_args(Phase))}")
+    if header["phase"] not in _PHASES:
+        raise ValueError(f"the phase is {savefile.shown(header['phase'])}; it must be one of {', '.join(_PHASES)}")
     agent._phase = header["phase"]
     acted = agent._phase == "acted"
     agent._action = savefile.whole("the last action", header["action"], 0 if acted else -1, agent.n_actions - 1)
-    _fill_memory(agent, arrays)
-    if agent.method.teach != Teach.NOTHING:
-        agent.model.from_arrays(_count_rows(arrays, ""))
-    if agent.method.teach == Teach.AVAILABLE_PAIRS:
-        _fill_parts(agent, arrays)
+    _fill_values(agent, arrays)
+    _fill_pathways(agent, arrays)
+    rows, part_rows = _count_rows(arrays, ""), _count_rows(arrays, "part_")
+    if (agent.method.teach == Teach.NOTHING and rows["keys"].size) or (
+        agent.method.teach != Teach.AVAILABLE_PAIRS and part_rows["keys"].size
+    ):
+        raise ValueError(f"{agent.method.name} does not count what is counted")
+    agent.model.from_arrays(rows)
+    agent.parts.from_arrays(part_rows)
+    _check_parts(agent, part_rows)
+    _fill_kin(agent.kin, arrays)
 
 
-def _fill_memory(agent: Learner, arrays: Arrays) -> None:
-    """Fill the blank memory from a file, refusing what kernels could not work with."""
-    memory, begun = agent.memory, agent._phase != "new"
-    n_rows, d = memory.Q.shape[0], agent.space.d
-    entries = savefile.take(arrays, "q_entries", "int64", (None,), 0, memory.Q.size - 1)
-    values = savefile.take(arrays, "q_values", "float64", entries.shape)
-    if not np.isfinite(values).all():
-        raise ValueError("a value of Q is not finite")
-    memory.Q.reshape(-1)[entries] = values
-    _fill_tried(agent, arrays)
+def _fill_values(agent: Learner, arrays: Arrays) -> None:
+    memory, K = agent.memory, agent.rules.K
+    # A value moves by at most one reward an update, and a step has K of them.
+    most = MAX_REWARD * K * (agent.steps + 1)
+    entries = _entries(arrays, "q_entries", memory.Q.size)
+    memory.Q.reshape(-1)[entries] = savefile.take(arrays, "q_values", "float64", entries.shape, -most, most)
+    entries = _entries(arrays, "tried_entries", memory.tried.size)
+    memory.tried.reshape(-1)[entries] = savefile.take(arrays, "tried", "int64", entries.shape, 1, K)
+    memory.untried[:] = count_untried(memory.tried, K)
+    memory.top[:] = savefile.take(arrays, "top", "float64", (1,), 0, MAX_REWARD)
+
+
+def _entries(arrays: Arrays, name: str, size: int) -> NDArray[np.int64]:
+    """Places in a table of this size, each at most once."""
+    entries = savefile.take(arrays, name, "int64", (None,), 0, size - 1)
+    if (entries[1:] <= entries[:-1]).any():
+        raise ValueError(f"{name} is not in order, or names a place twice")
+    return entries
+
+
+def _fill_pathways(agent: Learner, arrays: Arrays) -> None:
+    memory, d = agent.memory, agent.space.d
+    begun = agent._phase != "new" or agent.steps > 0
     guesses = agent.method.impute not in (Impute.TOKEN, Impute.NOTHING)
-    stateless = not begun or agent.method.impute == Impute.NOTHING
-    first = NO_STATE if stateless else 0
-    memory.S[:] = savefile.take(arrays, "S", "int64", memory.S.shape, first, n_rows - 1)
+    first = 0 if begun and agent.method.impute != Impute.NOTHING else NO_STATE
+    memory.S[:] = savefile.take(arrays, "S", "int64", memory.S.shape, first, memory.Q.shape[0] - 1)
     last = np.array(agent.space.sizes) - 1
     memory.previous[:] = savefile.take(arrays, "previous", "int64", (d,), MISSING, last)
     memory.held[:] = savefile.take(arrays, "held", "int64", (d,), 0 if guesses and begun else MISSING, last)
@@ -115,41 +157,39 @@ def _fill_memory(agent: Learner, arrays: Arrays) -> None:
         memory.C[:] = [pack(int(s), agent.space.layout) if s != NO_STATE else NO_STATE for s in memory.S]
 
 
-def _fill_tried(agent: Learner, arrays: Arrays) -> None:
-    memory = agent.memory
-    entries = savefile.take(arrays, "tried_entries", "int64", (None,), 0, memory.tried.size - 1)
-    memory.tried.reshape(-1)[entries] = savefile.take(arrays, "tried", "int64", entries.shape, 1, agent.rules.K)
-    memory.untried[:] = count_untried(memory.tried, agent.rules.K)
-    top = savefile.take(arrays, "top", "float64", (1,))
-    if not 0 <= top[0] <= MAX_REWARD:
-        raise ValueError(f"the highest reward is said to be {top[0]}")
-    memory.top[:] = top
+def _count_rows(arrays: Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:
+    names = ("keys", "lengths", "codes", "units")
+    return {name: savefile.take(arrays, prefix + name, "int64", (None,)) for name in names}
 
 
-def _fill_parts(agent: Learner, arrays: Arrays) -> None:
-    rows, layout, kin = _count_rows(arrays, "part_"), agent.space.layout, agent.kin
-    agent.parts.from_arrays(rows)
-    places = np.repeat(rows["keys"] // agent.n_actions, rows["lengths"])
-    # Rows of single components first, then those of `Kin`, in the order of the component they foretell.
-    pairs = np.searchsorted(kin.base[:, :1].ravel(), places, side="right") - 1
-    singles = np.searchsorted(layout.offsets, places, side="right") - 1
-    component = np.where(places < sum(agent.space.sizes), singles, pairs)
-    if (rows["codes"] >= layout.sizes[component]).any():
+def _check_parts(agent: Learner, rows: dict[str, NDArray[np.int64]]) -> None:
+    """Refuse component counts of values that do not exist, or of pairs that no component on its own was counted for."""
+    layout, kin, A, d = agent.space.layout, agent.kin, agent.n_actions, agent.space.d
+    row, action = np.divmod(np.repeat(rows["keys"], rows["lengths"]), A)
+    codes, units = rows["codes"], rows["units"]
+    # Rows of single components come first, then those of `Kin`: of each component with each, in order.
+    judged = row >= sum(agent.space.sizes)
+    j, p = np.divmod(np.searchsorted(kin.base.ravel(), row, side="right") - 1, d)
+    j = np.where(judged, j, np.searchsorted(layout.offsets, row, side="right") - 1)
+    if (codes >= layout.sizes[j]).any():
         raise ValueError("the component counts name a value outside its component")
-    weight = savefile.take(arrays, "part_weight", "float64", kin.weight.shape)
-    if not weights_possible(weight):
-        raise ValueError("a weight of a parent is none that could have come about")
-    kin.weight[:] = weight
+    j, p, row, action, codes, units = (array[judged] for array in (j, p, row, action, codes, units))
+    value = (row - kin.base[j, p]) // np.where(p == j, 1, layout.sizes[p])
+    # A cell is what happened to j on its own; with each p it happened at most as often.
+    _, cell = np.unique(np.stack([(kin.base[j, j] + value) * A + action, codes]), axis=1, return_inverse=True)
+    groups, group = np.unique(cell.reshape(-1) * d + p, return_inverse=True)
+    times, alone, own = (np.zeros(cell.size, dtype=np.int64) for _ in range(3))
+    np.add.at(times, group.reshape(-1), units)
+    own[cell.reshape(-1)] = j
+    cells, parents = np.divmod(groups, d)
+    times = times[: groups.size]
+    alone[cells[parents == own[cells]]] = times[parents == own[cells]]
+    if (times > alone[cells]).any():
+        raise ValueError("the component counts name a pair of values more often than one of them")
+
+
+def _fill_kin(kin: Kin, arrays: Arrays) -> None:
+    kin.weight[:] = savefile.take(arrays, "part_weight", "float64", kin.weight.shape, LEAST_WEIGHT, MOST_WEIGHT)
     kin.due[:] = savefile.take(arrays, "part_due", "int64", kin.due.shape, 0, MAX_COUNT)
     for j in range(kin.parent.shape[0]):
         choose_parent(j, kin)
-
-
-def _count_rows(arrays: Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:
-    """The rows of counts in a file, refused if they could not have been counted."""
-    rows = {
-        name: savefile.take(arrays, prefix + name, "int64", (None,)) for name in ("keys", "lengths", "codes", "units")
-    }
-    if max(rows["lengths"].max(initial=0), rows["units"].sum(dtype=np.float64)) > MAX_COUNT:
-        raise ValueError(f"the counts add up to more than {MAX_COUNT}")
-    return rows
