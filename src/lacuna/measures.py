@@ -117,18 +117,24 @@ def score(
         score_guesses(observation, truth, C, layout, tally)
 
 
+_AT_MOST = (
+    ("episodes", "episode_steps"), ("episode_water", "episode_steps"), ("open_water", "open_steps"),
+    ("cut_episodes", "cut_steps"), ("cut_water", "cut_steps"),
+)  # fmt: skip
+
+
 def check_sums(rows: NDArray[np.float64], steps: int) -> None:
     """Refuse running sums, a row for each time they were noted, that `steps` steps could not have left."""
     named = dict(zip(SUMS, rows.T, strict=True))
     counts = [sums for name, sums in named.items() if not name.endswith("reward")]
+    rewards = [sums for name, sums in named.items() if name.endswith("reward")]
+    possible = [(n >= 0) & (n <= steps) & (n == np.floor(n)) for n in counts]
+    possible += [named[part] <= named[whole] for part, whole in _AT_MOST]
     # A sum of rewards may be off by rounding.
-    rewards = [np.abs(sums) / 1.000001 for name, sums in named.items() if name.endswith("reward")]
-    possible = all(((n >= 0) & (n <= steps) & (n == np.floor(n))).all() for n in counts)
-    possible = possible and all((reward <= MAX_REWARD * named["steps"]).all() for reward in rewards)
-    for way, episodes in (("episode", "episodes"), ("cut", "cut_episodes"), ("open", "open_water")):
-        among = (named[episodes] <= named[f"{way}_steps"]) & (named[f"{way}_water"] <= named[f"{way}_steps"])
-        possible = possible and bool(among.all())
-    if not possible or (named["episode_steps"] + named["cut_steps"] + named["open_steps"] != named["steps"]).any():
+    possible += [np.abs(reward) <= 1.000001 * MAX_REWARD * steps for reward in rewards]
+    with np.errstate(over="ignore"):
+        possible += [named["episode_steps"] + named["cut_steps"] + named["open_steps"] == named["steps"]]
+    if not np.all(possible):
         raise ValueError(f"the sums of the tally are none that {steps} steps could have left")
 
 
