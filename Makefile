@@ -6,10 +6,13 @@ BIN := .venv/bin
 # How many tests run at a time; `make test JOBS=0` runs them in one process, which a debugger needs.
 JOBS ?= 2
 
+# How many edited files `make fuzz` tries.
+EDITS ?= 20000
+
 # Options for installing torch alone, e.g. where to find its CPU build: make sb3 TORCH_OPTIONS="--index-url …"
 TORCH_OPTIONS ?=
 
-.PHONY: help paper test check bench docs sb3 slurm clean
+.PHONY: help paper test check fuzz bench docs sb3 slurm clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -26,6 +29,9 @@ check: .venv/ready ## check style, types and the import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: .venv/ready ## edit saved files at random, half agents, half runs, and load them under bounds checking
+	$(BIN)/python tests/fuzz_files.py --edits $(EDITS)
 
 bench: .venv/ready ## measure nanoseconds per step, next to a C++ loop if there is a g++
 	$(BIN)/lacuna bench

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -12,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edits import TAIL, sealed
 from lacuna.agent import Agent
 from lacuna.methods import Settings
 from lacuna.savefile import SaveFileError
 from lacuna.space import Space
 from sentences import one_sentence
-
-TAIL = len("sha256 ") + 64 + 1
 
 
 def experienced(method: str = "mi-synthetic", steps: int = 60, **rest: Any) -> Agent:
@@ -58,5 +56,4 @@ def refused(path: Path, load: Callable[[Path], Any] = Agent.load) -> str:
 
 def resealed(body: bytes) -> bytes:
     """A body whose checksum is right again."""
-    content = body[:-TAIL]
-    return content + b"sha256 " + hashlib.sha256(content).hexdigest().encode() + b"\n"
+    return sealed(body[:-TAIL])

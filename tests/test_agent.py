@@ -14,9 +14,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from lacuna.agent import MAX_REWARD, Agent
+from lacuna.agent import Agent
 from lacuna.methods import METHODS, VOTES, Settings
 from lacuna.missingness import mcar
+from lacuna.qlearning import MAX_REWARD
 from lacuna.rollout import DRIVERS, Run
 from lacuna.space import Space
 from lacuna.worlds.toys import corridor

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import json
+import re
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lacuna import savefile
+from edits import File
+from fuzz_files import fuzz
 from lacuna.agent import Agent
-from lacuna.methods import Settings
-from lacuna.missingness import none
+from lacuna.measures import SUMS
+from lacuna.methods import METHODS, Impute, Settings, Teach
+from lacuna.missingness import bursts, none
 from lacuna.rollout import Run
 from lacuna.savefile import SaveFileError
+from lacuna.space import Space
 from problems import lake
-from saved import TAIL, body_of, experienced, refused, resealed, whole_body
+from saved import body_of, experienced, refused, resealed, whole_body
 
 
 def edited(body: bytes, change: Callable[[Any, dict[str, Any]], None]) -> bytes:
     """The file with a changed header and changed arrays, sealed again."""
-    first, line, raw = body[:-TAIL].split(b"\n", 2)
-    described = json.loads(line)
-    arrays = savefile._unpack_arrays(raw, described["arrays"])
-    change(described["header"], arrays)
-    described["arrays"] = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
-    raw = b"".join(array.tobytes() for array in arrays.values())
-    return resealed(b"\n".join([first, json.dumps(described).encode(), raw]) + b"x" * TAIL)
+    file = File.of(body)
+    change(file.header, file.arrays)
+    return file.body()
 
 
 def put(*places: Any, value: Any) -> Callable[[Any, dict[str, Any]], None]:
@@ -48,17 +49,28 @@ IMPOSSIBLE: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("settings", "K", value=11), r"S holds int64 in shape \(10,\); it must be int64 in shape \(11,\)"),
     (put("settings", "alpha", value=float("nan")), "alpha is nan"),
     (put("settings", "method", value="mi-magic"), "no method is called 'mi-magic'"),
-    (put("settings", value={"method": "mi-synthetic"}), r"the settings are \['method'\], not"),
+    (put("settings", value={"method": "mi-synthetic"}), "settings lacks 'K'"),
     (put("sizes", value=[3, 2, -4]), "a size is -4; it must be a whole number, 1 or larger"),
     (put("sizes", value=[3, 2, 4.5]), "a size is 4.5"),
     (put("sizes", value=[2**20, 2**20, 4]), "too many for a table"),
-    (put("sizes", value=7), "'int' object is not iterable"),
+    (put("sizes", value=7), "sizes is 7; it must be a list"),
     (put("n_actions", value=0), "n_actions is 0"),
     (put("n_actions", value=2**61), "do not fit into memory"),
     (put("seed", value=-1), "seed is -1"),
     (put("seed", value="one"), "seed is 'one'"),
-    (put("positions", "imputation", value=-1), "the position of imputation is -1; it must be a whole number, 0 or"),
+    (
+        put("positions", "imputation", value=-1),
+        "the position of imputation is -1; it must be a whole number",
+    ),
     (put("positions", "exploration", value=1.5), "the position of exploration is 1.5"),
+    (put("positions", "exploration", value=2**90), "the position of exploration is 1237940039285380274899124224"),
+    (put("positions", "world", value=0), "positions has an unknown 'world'"),
+    (put("seed", value=2**130), "the seed is 1361129467683753853853498429727072845824; it must be a whole number"),
+    (put("settings", "alpha", value=10**400), "alpha is 10+; it must be a number between 0 and 1"),
+    (put("settings", "optimism", value=10**400), "optimism is 10+; it must be a number between 0 and"),
+    (put("settings", "K", value=10**400), "K is 10+; it must be a whole number"),
+    (put("names", value=["a", "b", 3]), "component names must be texts"),
+    (put("more", value=0), "the agent has an unknown 'more'"),
     (put("steps", value=-1), "steps is -1"),
     (put("steps", value=2**70), "steps is 1180591620717411303424; it must be a whole number, between 0 and"),
     (put("phase", value="asleep"), "the phase is 'asleep'; it must be one of new, ready, acted"),
@@ -72,15 +84,17 @@ IMPOSSIBLE: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("held", 2, value=-1), "held holds -1"),
     (put("q_entries", 0, value=72), "q_entries holds 72; it must be between 0 and 71"),
     (put("q_entries", 0, value=-1), "q_entries holds -1"),
-    (put("q_values", 0, value=np.inf), "a value of Q is not finite"),
+    (put("q_values", 0, value=np.inf), "q_values holds inf; it must be between"),
+    *((put("q_values", 0, value=q), "q_values holds .*; it must be between") for q in (np.nan, 1.7e308, -1.7e308)),
     (put("q_values", value=np.zeros((2, 2))), "q_values holds float64 in shape"),
-    (put("keys", 0, value=72), "state or action outside the space"),
+    (put("q_entries", 1, value=0), "q_entries is not in order, or names a place twice"),
+    (put("keys", -1, value=72), "state or action outside the space"),
     (put("keys", 0, value=-1), "state or action outside the space"),
     (put("codes", 0, value=2**40), "successor outside the space"),
     (put("codes", 0, value=3 << 3), "successor outside the space"),
-    (put("units", 0, value=0), "a count below 1"),
-    (put("units", 0, value=2**62), "the counts add up to more than"),
-    (put("lengths", 0, value=2**62), "more than|do not fit together"),
+    (put("units", 0, value=0), "the counts hold one below 1, or add up to more than"),
+    (put("units", 0, value=2**62), "the counts hold one below 1, or add up to more than"),
+    (put("lengths", 0, value=2**62), "the lengths of the rows of the counts do not add up"),
     (put("lengths", value=np.zeros((0,), dtype=np.int64)), "do not fit together"),
     (put("codes", value=np.zeros((4, 2), dtype=np.int64)), "codes holds int64 in shape"),
 ]
@@ -98,7 +112,7 @@ def test_impossible_content_is_refused(
 
 
 OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
-    *((put("part_weight", (0, 1), value=w), "a weight of a parent is none that could have come about")
+    *((put("part_weight", (0, 1), value=w), re.escape(f"part_weight holds {w}"))
       for w in (np.nan, np.inf, 0.0, -1.0, 1e300)),
     (put("part_weight", value=np.ones((2, 2))), r"part_weight holds float64 in shape \(2, 2\); it must be"),
     *((put("part_due", 0, value=n), f"part_due holds {n}") for n in (-1, 2**60)),
@@ -107,7 +121,7 @@ OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("part_codes", 0, value=3), "the component counts name a value outside its component"),
     (put("part_keys", -1, value=10**6), "state or action outside the space"),
     (put("settings", "parents", value=0.0), "outside the space|in shape"),
-    (put("top", 0, value=-1.0), "the highest reward is said to be -1.0"),
+    (put("top", 0, value=-1.0), "top holds -1.0; it must be between 0 and 1e.100"),
     *((put("tried", 0, value=n), f"tried holds {n}") for n in (0, 10**6)),
 ]  # fmt: skip
 
@@ -121,6 +135,68 @@ def test_impossible_content_of_our_method_is_refused(
     refused(tmp_path / "x")
     with pytest.raises(SaveFileError, match=words):
         Agent.load(tmp_path / "x")
+
+
+def test_lengths_that_wrap_around_are_refused(tmp_path: Path) -> None:
+    def wrap(_: Any, arrays: dict[str, Any]) -> None:
+        arrays["keys"], arrays["lengths"] = np.arange(2048), np.full(2048, 2**53)
+        assert arrays["lengths"].sum() == arrays["codes"].size == 0
+
+    (tmp_path / "x").write_bytes(edited(body_of(Agent(Space((1000,)), 3, Settings("mi-synthetic"))), wrap))
+    assert "the lengths of the rows of the counts do not add up" in refused(tmp_path / "x")
+
+
+def test_a_row_that_names_a_successor_twice_or_is_out_of_order_is_refused(tmp_path: Path) -> None:
+    def change(name: str, first: int, second: int) -> Callable[[Any, dict[str, Any]], None]:
+        def change_longest(_: Any, arrays: dict[str, Any]) -> None:
+            longest = int(arrays["lengths"].argmax())
+            row = arrays[name][int(arrays["lengths"][:longest].sum()) :]
+            row[0], row[1] = row[first], row[second]
+
+        return change_longest
+
+    (tmp_path / "x").write_bytes(edited(whole_body(), change("codes", 0, 0)))
+    assert "names a successor twice" in refused(tmp_path / "x")
+    (tmp_path / "x").write_bytes(edited(whole_body(), change("units", 1, 0)))
+    assert "does not begin with its most frequent successor" in refused(tmp_path / "x")
+
+
+def test_a_pair_counted_more_often_than_one_of_its_values_is_refused(tmp_path: Path) -> None:
+    agent = experienced("mi-available", steps=600, parents=0.3)
+
+    def count_on(_: Any, arrays: dict[str, Any]) -> None:
+        row = int(np.searchsorted(arrays["part_keys"], agent.kin.base[2, 1] * agent.n_actions))
+        arrays["part_units"][arrays["part_lengths"][:row].sum()] += 600
+
+    (tmp_path / "x").write_bytes(edited(body_of(agent), count_on))
+    assert "the component counts name a pair of values more often than one of them" in refused(tmp_path / "x")
+
+
+@pytest.mark.parametrize("kind", ["", "part_"])
+@pytest.mark.parametrize("name", METHODS)
+def test_counts_that_the_method_does_not_keep_are_refused(name: str, kind: str, tmp_path: Path) -> None:
+    def count(_: Any, arrays: dict[str, Any]) -> None:
+        row = {"keys": [0], "lengths": [1], "codes": [0], "units": [1]}
+        arrays |= {f"{kind}{what}": np.array(number) for what, number in row.items()}
+
+    (tmp_path / "x").write_bytes(edited(body_of(experienced(name)), count))
+    keeps = {"": Teach.EVERY_PATHWAY, "part_": Teach.AVAILABLE_PAIRS}[kind]
+    if METHODS[name].teach >= keeps:
+        assert len((Agent.load(tmp_path / "x").model, Agent.load(tmp_path / "x").parts)[kind == "part_"]) == 1
+    else:
+        assert f"{name} does not count what is counted" in refused(tmp_path / "x")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_agent_that_took_steps_has_states(name: str, tmp_path: Path) -> None:
+    agent = experienced(name)
+    agent.act()
+    agent.learn(1.0, [0, 0, 0], terminated=True)
+    (tmp_path / "x").write_bytes(edited(body_of(agent), put("S", 0, value=-1)))
+    if METHODS[name].impute == Impute.NOTHING:
+        assert Agent.load(tmp_path / "x").pathways == ((0, 0, 0),)
+    else:
+        assert "S holds -1; it must be between 0 and" in refused(tmp_path / "x")
 
 
 def test_an_unchanged_file_is_sealed_as_it_was(tmp_path: Path) -> None:
@@ -159,34 +235,104 @@ def test_a_header_that_is_none_is_refused(line: bytes, tmp_path: Path) -> None:
     refused(tmp_path / "x")
 
 
+SUMS_FIT = "the sums of the tally are none that 50 steps could have left"
+GUESSES_FIT = "the guesses of the tally are none that 50 steps could have left"
+
 IMPOSSIBLE_RUNS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("place", 1, value=10_000), "place holds 10000"),
-    (put("place", 2, value=1), "place holds 1"),
+    (put("place", 2, value=2), "place holds 2"),
     (put("place", 3, value=60), "place holds 60"),
     (put("place", 0, value=1), "disagree on whether an episode has begun"),
     (put("place", value=np.zeros(3, dtype=np.int64)), "place holds int64 in shape"),
     (put("positions", "world", value=-5), "the position of world is -5"),
+    (put("positions", "missingness", value=2**90), "the position of missingness is"),
     (put("first_observed", value="yes"), "first_observed is 'yes'"),
+    *((put("tally_sums", 0, value=n), f"tally_sums holds {n}") for n in (np.inf, -np.inf, np.nan)),
+    (put("tally_sums", 0, value=51.0), SUMS_FIT),
+    *((put("tally_sums", i, value=n), SUMS_FIT) for i in range(len(SUMS)) for n in (1e300, -1e300)),
+    *((put("tally_sums", i, value=0.5), SUMS_FIT) for i, name in enumerate(SUMS) if not name.endswith("reward")),
+    (put("tally_sums", value=np.zeros(len(SUMS))), "the tally counts 0 steps, 50 actions and 50 masks, but the agent"),
     (put("tally_sums", value=np.zeros(3)), "tally_sums holds float64 in shape"),
+    (put("tally_actions", 0, value=-1), "tally_actions holds -1"),
+    (put("tally_actions", 0, value=2**62), "the tally counts 50 steps, [0-9]+ actions and 50 masks"),
+    (put("tally_hidden", 1, value=51), "the tally counts 50 steps, 50 actions and [0-9]+ masks"),
     (put("tally_hidden", value=np.zeros((2, 2), dtype=np.int64)), "tally_hidden holds int64 in shape"),
+    *((put("tally_guesses", i, value=2**62), GUESSES_FIT) for i in range(4)),
+    *((put("tally_guesses", i, value=1), GUESSES_FIT) for i in (0, 2, 3)),
+    *((put("tally_agreement", (1, i), value=2**62), GUESSES_FIT) for i in (0, 1)),
+    (put("agent", "steps", value=51), "the tally counts 50 steps"),
+    (put("agent", "steps", value=0), "disagree on whether an episode has begun"),
     (put("curve", value=np.zeros((2, 3))), "curve holds float64 in shape"),
-    (put("agent", "n_actions", value=4), "its agent knows|outside the space|between"),
+    (put("curve", (0, 0), value=np.nan), "curve holds nan"),
+    (put("curve", (0, 0), value=51.0), SUMS_FIT),
+    (put("curve", (0, -1), value=51.0), "the curve holds a row that could not have been noted within 50 steps"),
+    (put("curve", 1, value=np.zeros(len(SUMS) + 1)), "the curve holds a row that could not have been noted"),
+    (put("agent", "n_actions", value=4), "its agent knows"),
     (put("agent", "sizes", value=[9, 8, 3]), "its agent knows"),
     (put("agent", "phase", value="acted"), "the last action|disagree"),
-    (put("seconds", value="long"), "could not convert"),
+    *((put("seconds", value=s), "seconds is .*; it must be a number between 0 and")
+      for s in ("long", None, True, -1.0, float("nan"), float("inf"), 10**400)),
     (put("problem", value="0"), "saved with another world"),
-]
+    (put("more", value=0), "the run has an unknown 'more'"),
+    (put("agent", value=[]), r"the agent is \[\]; it must hold sizes, names"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "words"), IMPOSSIBLE_RUNS, ids=[words for _, words in IMPOSSIBLE_RUNS])
+@cache
+def run_body() -> bytes:
+    """The file of a run of 50 steps, with two notes, in a world that comes and goes in bursts."""
+    mdp = lake("episodic")
+    run = Run(mdp, bursts(mdp.space, 0.2, 0.4), Settings(K=2), seed=1)
+    run.advance(50, times=(10, 20))
+    with tempfile.TemporaryDirectory() as folder:
+        run.save(Path(folder) / "run")
+        return (Path(folder) / "run").read_bytes()
+
+
+@pytest.mark.parametrize(("change", "words"), IMPOSSIBLE_RUNS)
 def test_an_impossible_run_is_refused(
     change: Callable[[Any, dict[str, Any]], None], words: str, tmp_path: Path
 ) -> None:
     mdp = lake("episodic")
+    (tmp_path / "run").write_bytes(edited(run_body(), change))
+    refused(tmp_path / "run", lambda path: Run.load(path, mdp, bursts(mdp.space, 0.2, 0.4)))
+    with pytest.raises(SaveFileError, match=words):
+        Run.load(tmp_path / "run", mdp, bursts(mdp.space, 0.2, 0.4))
+
+
+def test_a_run_whose_agent_went_its_own_way_is_not_saved(tmp_path: Path) -> None:
+    mdp = lake("episodic")
     run = Run(mdp, none(mdp.space), Settings(K=2), seed=1)
     run.advance(50)
-    run.save(tmp_path / "run")
-    (tmp_path / "run").write_bytes(edited((tmp_path / "run").read_bytes(), change))
-    refused(tmp_path / "run", lambda path: Run.load(path, mdp, none(mdp.space)))
-    with pytest.raises(SaveFileError, match=words):
-        Run.load(tmp_path / "run", mdp, none(mdp.space))
+    run.agent.act()
+    run.agent.learn(0.0, [0, 0, 0], terminated=False)
+    with pytest.raises(ValueError, match=r"the tally counts 50 steps, .* but the agent took 51 steps"):
+        run.save(tmp_path / "run")
+
+
+# --- any edit --------------------------------------------------------------------------------------------------------
+
+
+def test_any_edit_is_refused_with_a_sentence_or_leads_to_a_sound_state() -> None:
+    edits = 400
+    found, bad = fuzz(edits, seed=14)
+    assert bad == []
+    assert sum(found.values()) == edits
+    assert found["refused"] > edits / 10
+    assert found["loaded and ran"] > edits / 10
+
+
+@pytest.mark.parametrize("seed", [2**128 + 1, 2**200, 10**5000], ids=["a bit", "much", "very much"])
+def test_a_seed_too_large_to_save_is_refused_when_something_is_made_from_it(seed: int) -> None:
+    mdp = lake("episodic")
+    for make in (
+        lambda: Agent(Space((3, 2)), 2, seed=seed),
+        lambda: Run(mdp, none(mdp.space), Settings(), seed=seed),
+    ):
+        with pytest.raises(ValueError, match=r"seed has \d+ bits; it must be a whole number between 0 and 2\*\*128"):
+            make()
+
+
+def test_the_largest_seed_can_be_saved(tmp_path: Path) -> None:
+    Agent(Space((3, 2)), 2, seed=2**128).save(tmp_path / "a")
+    assert Agent.load(tmp_path / "a").seed == 2**128

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from edits import TAIL
 from lacuna import savefile
 from lacuna.agent import Agent
 from lacuna.methods import METHODS, Settings
@@ -23,7 +24,7 @@ from lacuna.missingness import mcar, none
 from lacuna.rollout import Run
 from lacuna.savefile import SaveFileError
 from problems import digest, lake, mechanisms
-from saved import TAIL, experienced, refused, resealed, whole_body
+from saved import experienced, refused, resealed, whole_body
 
 # --- round trips ---------------------------------------------------------------------------------------------------
 
@@ -123,7 +124,7 @@ def test_bytes_more_or_less_are_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        (b"lacuna agent 2", "was saved in format 2; this version reads format 4 only"),
+        (b"lacuna agent 2", "was saved in format 2; this version reads format 5 only"),
         (b"lacuna agent 0", "was saved in format 0"),
         (b"lacuna agent " + b"9" * 6000, "was saved in format 9999"),
         (b"lacuna run 3", "holds a saved run, not a saved agent"),
@@ -190,7 +191,9 @@ def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_file_reaches_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_reaches_the_disk_before_it_takes_its_name_and_its_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order: list[str] = []
     fsync, replace = os.fsync, Path.replace
 
@@ -205,7 +208,7 @@ def test_a_file_reaches_the_disk_before_it_takes_its_name(tmp_path: Path, monkey
     monkeypatch.setattr(os, "fsync", note_disk)
     monkeypatch.setattr(Path, "replace", note_name)
     experienced().save(tmp_path / "a")
-    assert order == ["on disk", "renamed"]
+    assert order == ["on disk", "renamed", "on disk"]
     assert Agent.load(tmp_path / "a").steps == 60
 
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from lacuna.agent import MAX_COUNT, Agent
+from lacuna.agent import Agent
+from lacuna.counts import MAX_COUNT
 from lacuna.mdp import TabularMDP
 from lacuna.methods import MAX_PATHWAYS, MAX_WEIGHT, METHODS, UPDATES, VOTES, Settings
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lacuna.version import __version__
 from lacuna.worlds.registry import make_world, register_envs
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from lacuna.trials import run_trial
     from lacuna.worlds.gym import TabularEnv
     from lacuna.worlds.lake import Lake
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DEFAULT",

@@ -6,42 +6,33 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna import learner, savefile
+from lacuna import checkpoint, learner, savefile
+from lacuna.checkpoint import Phase
 from lacuna.counts import Counts, count_bytes
 from lacuna.exclusive import Entry, exclusive
 from lacuna.imputation.available import (
     NO_PARENT,
     Parts,
     blank_kin,
-    choose_parent,
     is_waiting,
     kin_bytes,
     most_adds,
     most_waiting,
     not_passed_on,
     part_rows,
-    weights_possible,
 )
 from lacuna.learner import blank_memory, draws_per_step, memory_bytes
 from lacuna.memory_limit import ask_for
 from lacuna.methods import DEFAULT, METHODS, Impute, Settings, Teach
 from lacuna.observation import Observation, read_observation
-from lacuna.space import MISSING, Space, pack
+from lacuna.qlearning import MAX_REWARD
+from lacuna.space import MISSING, Space
 from lacuna.streams import Stream
-from lacuna.voting import NO_STATE
-
-_Phase = Literal["new", "ready", "acted"]
-
-MAX_REWARD = 1e100
-"""Values stay finite for ever below this: they grow by at most one reward a step."""
-
-MAX_COUNT = 2**53
-"""Steps and counted units up to this are exact as floats."""
 
 
 class Agent:
@@ -109,8 +100,9 @@ class Agent:
         self.imputation = Stream(seed, "imputation")
         self.exploration = Stream(seed, "exploration")
         self.steps = 0
-        self._phase: _Phase = "new"
+        self._phase: Phase = "new"
         self._action = -1
+        self._files = savefile.KnownFiles()
 
     @exclusive
     def begin(self, observation: Observation) -> None:
@@ -262,126 +254,34 @@ class Agent:
         return f"Agent({self.method.name!r}{K}, {self.steps} steps, seed={self.seed})"
 
     @exclusive
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the complete state to a file, whole or not at all."""
-        savefile.write(path, "agent", *self.to_parts())
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the complete state to a file, whole or not at all.
+
+        A file that this agent was loaded from, or saved to, is replaced unless someone else saved it since; any other
+        file is replaced with `overwrite` only.
+        """
+        self._files.write(path, "agent", *self.to_parts(), overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Agent:
-        """Read an agent back; it goes on exactly where it was saved."""
-        header, arrays = savefile.read(path, "agent")
-        try:
-            return cls.from_parts(header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise savefile.SaveFileError(f"{path} does not describe an agent: {error}") from error
+    def load(cls, path: str | os.PathLike[str], *, other_kernels: savefile.OtherKernels = "warn") -> Agent:
+        """Read an agent back; it goes on exactly where it was saved.
+
+        If other kernels saved it, what follows may differ in its bits: a warning says so, or, with
+        ``other_kernels="refuse"``, an error.
+        """
+        files = savefile.KnownFiles()
+        header, arrays = files.read(path, "agent", other_kernels)
+        with savefile.refusing(path, "does not describe an agent"):
+            savefile.fields("the file", arrays, checkpoint.ARRAYS)
+            space, n_actions, settings, seed = checkpoint.identity(header)
+            agent = cls(space, n_actions, settings, seed=seed)
+            checkpoint.restore(agent, header, arrays)
+        agent._files = files
+        return agent
 
     def to_parts(self) -> tuple[dict[str, Any], savefile.Arrays]:
         """The complete state as plain data and arrays."""
-        header = {
-            "sizes": list(self.space.sizes),
-            "names": list(self.space.names),
-            "n_actions": self.n_actions,
-            "settings": self.settings.as_dict(),
-            "seed": self.seed,
-            "positions": {"imputation": self.imputation.position, "exploration": self.exploration.position},
-            "steps": self.steps,
-            "phase": self._phase,
-            "action": self._action,
-        }
-        # By bits, not by value: a negative zero is kept too.
-        flat = self.memory.Q.reshape(-1)
-        entries = np.flatnonzero(flat.view(np.int64))
-        arrays: savefile.Arrays = {"q_entries": entries, "q_values": flat[entries]}
-        arrays |= {name: getattr(self.memory, name) for name in ("S", "previous", "held", "top")}
-        tried = self.memory.tried.reshape(-1)
-        arrays["tried_entries"] = np.flatnonzero(tried)
-        arrays["tried"] = tried[arrays["tried_entries"]].astype(np.int64)
-        arrays |= {"part_weight": self.kin.weight, "part_due": self.kin.due}
-        parts = {f"part_{name}": array for name, array in self.parts.to_arrays().items()}
-        return header, arrays | self.model.to_arrays() | parts
-
-    @classmethod
-    def from_parts(cls, header: dict[str, Any], arrays: savefile.Arrays) -> Agent:
-        """Build the agent that `to_parts` described."""
-        sizes = [savefile.whole("a size", size, 1) for size in header["sizes"]]
-        space = Space(tuple(sizes), tuple(map(str, header["names"])))
-        if set(header["settings"]) != set(Settings().as_dict()):
-            raise ValueError(f"the settings are {sorted(header['settings'])}, not {sorted(Settings().as_dict())}")
-        agent = cls(space, header["n_actions"], Settings(**header["settings"]), seed=header["seed"])
-        for name in ("imputation", "exploration"):
-            position = savefile.whole(f"the position of {name}", header["positions"][name], 0)
-            setattr(agent, name, Stream(header["seed"], name, position))
-        agent.steps = savefile.whole("steps", header["steps"], 0, MAX_COUNT)
-        if header["phase"] not in get_args(_Phase):
-            raise ValueError(f"the phase is {header['phase']!r}; it must be one of {', '.join(get_args(_Phase))}")
-        agent._phase = header["phase"]
-        acted = agent._phase == "acted"
-        agent._action = savefile.whole("the last action", header["action"], 0 if acted else -1, agent.n_actions - 1)
-        agent._fill_memory(arrays)
-        if agent.method.teach != Teach.NOTHING:
-            agent.model.from_arrays(_count_rows(arrays, ""))
-        if agent.method.teach == Teach.AVAILABLE_PAIRS:
-            agent._fill_parts(arrays)
-        return agent
-
-    def _fill_memory(self, arrays: savefile.Arrays) -> None:
-        """Fill the blank memory from a file, refusing what kernels could not work with."""
-        memory, begun = self.memory, self._phase != "new"
-        n_rows, d = memory.Q.shape[0], self.space.d
-        entries = savefile.take(arrays, "q_entries", "int64", (None,), 0, memory.Q.size - 1)
-        values = savefile.take(arrays, "q_values", "float64", entries.shape)
-        if not np.isfinite(values).all():
-            raise ValueError("a value of Q is not finite")
-        memory.Q.reshape(-1)[entries] = values
-        self._fill_tried(arrays)
-        guesses = self.method.impute not in (Impute.TOKEN, Impute.NOTHING)
-        stateless = not begun or self.method.impute == Impute.NOTHING
-        first = NO_STATE if stateless else 0
-        memory.S[:] = savefile.take(arrays, "S", "int64", memory.S.shape, first, n_rows - 1)
-        last = np.array(self.space.sizes) - 1
-        memory.previous[:] = savefile.take(arrays, "previous", "int64", (d,), MISSING, last)
-        memory.held[:] = savefile.take(arrays, "held", "int64", (d,), 0 if guesses and begun else MISSING, last)
-        if guesses:
-            memory.C[:] = [pack(int(s), self.space.layout) if s != NO_STATE else NO_STATE for s in memory.S]
-
-    def _fill_tried(self, arrays: savefile.Arrays) -> None:
-        memory = self.memory
-        entries = savefile.take(arrays, "tried_entries", "int64", (None,), 0, memory.tried.size - 1)
-        tried = savefile.take(arrays, "tried", "int64", entries.shape, 1, self.rules.K)
-        memory.tried.reshape(-1)[entries] = tried
-        learner.count_finished(entries, tried, self.rules.K, memory)
-        top = savefile.take(arrays, "top", "float64", (1,))
-        if not 0 <= top[0] <= MAX_REWARD:
-            raise ValueError(f"the highest reward is said to be {top[0]}")
-        memory.top[:] = top
-
-    def _fill_parts(self, arrays: savefile.Arrays) -> None:
-        rows, layout = _count_rows(arrays, "part_"), self.space.layout
-        self.parts.from_arrays(rows)
-        places = np.repeat(rows["keys"] // self.n_actions, rows["lengths"])
-        # Rows of single components first, then those of `Kin`, in the order of the component they foretell.
-        pairs = np.searchsorted(self.kin.base[:, :1].ravel(), places, side="right") - 1
-        singles = np.searchsorted(layout.offsets, places, side="right") - 1
-        component = np.where(places < sum(self.space.sizes), singles, pairs)
-        if (rows["codes"] >= layout.sizes[component]).any():
-            raise ValueError("the component counts name a value outside its component")
-        weight = savefile.take(arrays, "part_weight", "float64", self.kin.weight.shape)
-        if not weights_possible(weight):
-            raise ValueError("a weight of a parent is none that could have come about")
-        self.kin.weight[:] = weight
-        self.kin.due[:] = savefile.take(arrays, "part_due", "int64", self.kin.due.shape, 0, MAX_COUNT)
-        for j in range(self.kin.parent.shape[0]):
-            choose_parent(j, self.kin)
-
-
-def _count_rows(arrays: savefile.Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:
-    """The rows of counts in a file, refused if they could not have been counted."""
-    rows = {
-        name: savefile.take(arrays, prefix + name, "int64", (None,)) for name in ("keys", "lengths", "codes", "units")
-    }
-    if max(rows["lengths"].max(initial=0), rows["units"].sum(dtype=np.float64)) > MAX_COUNT:
-        raise ValueError(f"the counts add up to more than {MAX_COUNT}")
-    return rows
+        return checkpoint.describe(self)
 
 
 def agent_bytes(space: Space, n_actions: int, settings: Settings) -> int:

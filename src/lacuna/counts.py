@@ -17,6 +17,9 @@ Whole = TypeVar("Whole", np.int64, np.uint64)
 _FIRST_ROWS, _FIRST_ENTRIES, _FIRST_ROOM = 2048, 1 << 15, 4
 _ONE = np.uint64(1)
 
+MAX_COUNT = 2**53
+"""Steps and counted units up to this are exact as floats."""
+
 
 class CountTable(NamedTuple):
     """The counts as kernels see them.
@@ -182,14 +185,11 @@ class Counts:
     def from_arrays(self, arrays: dict[str, NDArray[np.int64]]) -> None:
         """Fill empty counts from what `to_arrays` gave; the order of successors, on which draws depend, is kept."""
         keys, lengths, codes, units = (arrays[name] for name in ("keys", "lengths", "codes", "units"))
-        if codes.shape != units.shape or keys.shape != lengths.shape or lengths.sum() != codes.shape[0]:
-            raise ValueError("the rows of the counts do not fit together")
-        if keys.size and not (keys.min() >= 0 and keys.max() < self.table.head.shape[0] and (np.diff(keys) > 0).all()):
-            raise ValueError("the counts name a state or action outside the space, or one twice")
-        if codes.size and not _codes_valid(codes, self.space.layout):
+        _check_rows(keys, lengths, codes, units)
+        if keys.size and not (keys[0] >= 0 and keys[-1] < self.table.head.shape[0]):
+            raise ValueError("the counts name a state or action outside the space")
+        if not _codes_valid(codes, self.space.layout):
             raise ValueError("the counts name a successor outside the space")
-        if (lengths < 1).any() or (units < 1).any():
-            raise ValueError("the counts hold an empty row or a count below 1")
         rows = max(_FIRST_ROWS, keys.shape[0] + 1)
         entries = max(_FIRST_ENTRIES, codes.shape[0])
         length = _padded(np.append(0, lengths).astype(np.uint64), rows)
@@ -212,10 +212,36 @@ def _code(index: int, space: Space) -> int:
     return sum(value << int(shift) for value, shift in zip(values, space.layout.shifts, strict=True))
 
 
+def _check_rows(
+    keys: NDArray[np.int64], lengths: NDArray[np.int64], codes: NDArray[np.int64], units: NDArray[np.int64]
+) -> None:
+    """Refuse rows that counting could not have left."""
+    if keys.shape != lengths.shape or codes.shape != units.shape:
+        raise ValueError("the rows of the counts do not fit together")
+    # Each length before their sum, which could wrap.
+    if ((lengths < 1) | (lengths > codes.shape[0])).any() or lengths.sum() != codes.shape[0]:
+        raise ValueError("the lengths of the rows of the counts do not add up to their entries")
+    if (keys[1:] <= keys[:-1]).any():
+        raise ValueError("the rows of the counts are not in order, or one is there twice")
+    if (units < 1).any() or units.sum(dtype=np.float64) > MAX_COUNT:
+        raise ValueError(f"the counts hold one below 1, or add up to more than {MAX_COUNT}")
+    row = np.repeat(np.arange(keys.shape[0]), lengths)
+    if ((units[1:] > units[:-1]) & (row[1:] == row[:-1])).any():
+        raise ValueError("a row of the counts does not begin with its most frequent successor")
+    order = np.lexsort((codes, row))
+    if ((np.diff(codes[order]) == 0) & (np.diff(row[order]) == 0)).any():
+        raise ValueError("a row of the counts names a successor twice")
+
+
 def _codes_valid(codes: NDArray[np.int64], layout: Layout) -> bool:
-    values = (codes[:, None] & layout.masks) >> layout.shifts
-    rebuilt = (values << layout.shifts).sum(axis=1)
-    return bool((codes >= 0).all() and (rebuilt == codes).all() and (values < layout.sizes).all())
+    if (codes < 0).any():
+        return False
+    rebuilt = np.zeros_like(codes)
+    for size, mask, shift in zip(layout.sizes, layout.masks, layout.shifts, strict=True):
+        if ((codes & mask) >> shift >= size).any():
+            return False
+        rebuilt |= codes & mask
+    return bool((rebuilt == codes).all())
 
 
 def _padded(array: NDArray[Whole], length: int) -> NDArray[Whole]:

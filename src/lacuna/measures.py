@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lacuna.compiled import kernel
 from lacuna.methods import Impute, Rules
+from lacuna.qlearning import MAX_REWARD
 from lacuna.space import Layout
 
 SUMS = (
@@ -116,6 +117,47 @@ def score(
         score_guesses(observation, truth, C, layout, tally)
 
 
+_AT_MOST = (
+    ("episodes", "episode_steps"), ("episode_water", "episode_steps"), ("open_water", "open_steps"),
+    ("cut_episodes", "cut_steps"), ("cut_water", "cut_steps"),
+)  # fmt: skip
+
+
+def check_sums(rows: NDArray[np.float64], steps: int) -> None:
+    """Refuse running sums, a row for each time they were noted, that `steps` steps could not have left."""
+    named = dict(zip(SUMS, rows.T, strict=True))
+    counts = [sums for name, sums in named.items() if not name.endswith("reward")]
+    rewards = [sums for name, sums in named.items() if name.endswith("reward")]
+    possible = [(n >= 0) & (n <= steps) & (n == np.floor(n)) for n in counts]
+    possible += [named[part] <= named[whole] for part, whole in _AT_MOST]
+    # A sum of rewards may be off by rounding.
+    possible += [np.abs(reward) <= 1.000001 * MAX_REWARD * steps for reward in rewards]
+    with np.errstate(over="ignore"):
+        possible += [named["episode_steps"] + named["cut_steps"] + named["open_steps"] == named["steps"]]
+    if not np.all(possible):
+        raise ValueError(f"the sums of the tally are none that {steps} steps could have left")
+
+
+def check_tally(tally: Tally, rules: Rules, steps: int) -> None:
+    """Refuse counts, none of them below 0, that `steps` steps could not have left."""
+    check_sums(tally.sums[None], steps)
+    # As numbers of Python, whose sums do not wrap.
+    actions, hidden = tally.actions.tolist(), tally.hidden.tolist()
+    if not tally.sums[_STEPS] == sum(actions) == sum(hidden) == steps:
+        raise ValueError(
+            f"the tally counts {tally.sums[_STEPS]:.0f} steps, {sum(actions)} actions and {sum(hidden)} masks, "
+            f"but the agent took {steps} steps"
+        )
+    components, components_right, states, states_right = tally.guesses.tolist()
+    made, right = tally.agreement.T.tolist()
+    K = 0 if rules.impute in (Impute.NOTHING, Impute.TOKEN) else rules.K
+    wanted = (K * sum(lost * n for lost, n in enumerate(hidden)), K * (steps - hidden[0]))
+    pairs = [(components, components_right), (states, states_right), *zip(made, right, strict=True)]
+    fits = wanted == (components, states) and (sum(made), sum(right)) == (states, states_right)
+    if not fits or any(some > all_ for all_, some in pairs):
+        raise ValueError(f"the guesses of the tally are none that {steps} steps could have left")
+
+
 class Notes(NamedTuple):
     """A curve in the making: the sums of a tally, and how often `stay` was chosen, at given steps.
 
@@ -134,6 +176,15 @@ def blank_notes(times: Sequence[int], stay: int) -> Notes:
         stay, np.append(np.array(times, dtype=np.float64), np.inf), np.zeros(1, dtype=np.int64),
         np.zeros((len(times), len(SUMS) + 1)),
     )  # fmt: skip
+
+
+def check_curve(rows: NDArray[np.float64], steps: int) -> None:
+    """Refuse notes that a run of `steps` steps could not have made."""
+    times, stays = rows[:, _STEPS], rows[:, -1]
+    check_sums(rows[:, :-1], steps)
+    whole = (stays >= 0) & (stays <= times) & (stays == np.floor(stays))
+    if not whole.all() or (times < 1).any() or (times[1:] <= times[:-1]).any():
+        raise ValueError(f"the curve holds a row that could not have been noted within {steps} steps")
 
 
 @kernel

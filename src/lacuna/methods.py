@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from enum import IntEnum
-from math import expm1, log1p
+from math import expm1, log1p, nan
 from numbers import Real
 from operator import index
 from typing import Any, Literal, NamedTuple, get_args
@@ -268,10 +268,7 @@ class Settings:
         if self.update not in UPDATES:
             raise ValueError(f"update is {self.update!r}; it must be one of {', '.join(UPDATES)}")
         for what in ("alpha", "gamma", "epsilon", "p_shuffle"):
-            value = getattr(self, what)
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-                raise ValueError(f"{what} is {value!r}; it must be a number between 0 and 1")
-            object.__setattr__(self, what, float(value))
+            object.__setattr__(self, what, _number(what, getattr(self, what), 1))
         for what in ("parents", "optimism"):
             object.__setattr__(self, what, _weight(what, getattr(self, what), 0.0))
         if self.alpha == 0:
@@ -321,11 +318,15 @@ class Settings:
 
 
 def _weight(what: str, value: Any, usual: float) -> float:
-    if value is None:
-        return usual
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= MAX_WEIGHT:
-        raise ValueError(f"{what} is {value!r}; it must be a number between 0 and {MAX_WEIGHT:g}")
-    return float(value)
+    return usual if value is None else _number(what, value, MAX_WEIGHT)
+
+
+def _number(what: str, value: Any, most: float) -> float:
+    # Compared as what it is: a whole number of Python may be too large for a float.
+    number: Any = nan if isinstance(value, bool) or not isinstance(value, Real) else value
+    if not 0 <= number <= most:
+        raise ValueError(f"{what} is {value!r}; it must be a number between 0 and {most:g}")
+    return float(number)
 
 
 def _number_of_pathways(value: Any) -> int:

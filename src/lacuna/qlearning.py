@@ -10,6 +10,9 @@ from lacuna.methods import UPDATES
 
 SIMULTANEOUS = UPDATES.index("simultaneous")
 
+MAX_REWARD = 1e100
+"""Values stay finite for ever below this: they grow by at most one reward an update."""
+
 
 @kernel
 def best_value(Q: NDArray[np.float64], s: int) -> float:

@@ -12,17 +12,19 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna import savefile
-from lacuna.agent import MAX_COUNT, MAX_REWARD, Agent
+from lacuna import checkpoint, savefile
+from lacuna.agent import Agent
+from lacuna.counts import MAX_COUNT
 from lacuna.exclusive import Entry, exclusive
 from lacuna.learner import draws_per_step
 from lacuna.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
 from lacuna.mdp import TabularMDP
-from lacuna.measures import blank_notes, blank_tally, figures, note, score
+from lacuna.measures import blank_notes, blank_tally, check_curve, check_tally, figures, note, score
 from lacuna.memory_limit import ask_for
 from lacuna.methods import Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
+from lacuna.qlearning import MAX_REWARD
 from lacuna.streams import Stream
 from lacuna.worlds.gym import TabularEnv
 
@@ -127,6 +129,7 @@ class Run:
         self.seconds = 0.0
         self.driver = driver
         self._env: MissingObservation | None = None
+        self._files = savefile.KnownFiles()
 
     @property
     def steps(self) -> int:
@@ -241,10 +244,11 @@ class Run:
         return figures(self.tally, self.agent.rules, self.mdp.action_names)
 
     @exclusive
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the complete state of a compiled run, whole or not at all."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the complete state of a compiled run, whole or not at all; `overwrite` is that of `Agent.save`."""
         if self.driver == "stepwise":
             raise ValueError("a stepwise run cannot be saved, since its environment cannot; save its agent instead")
+        check_tally(self.tally, self.agent.rules, self.steps)
         agent_header, arrays = self.agent.to_parts()
         header = {
             "agent": agent_header,
@@ -255,36 +259,51 @@ class Run:
         }
         mine = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
         mine |= {"place": self.place, "curve": np.array(self.curve).reshape(len(self.curve), self.snapshot().size)}
-        savefile.write(path, "run", header, arrays | mine)
+        self._files.write(path, "run", header, arrays | mine, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], mdp: TabularMDP, mechanism: Mechanism) -> Run:
-        """Read a run back, given the same world and mechanism; it goes on exactly where it was saved."""
-        header, arrays = savefile.read(path, "run")
-        try:
+    def load(
+        cls, path: str | os.PathLike[str], mdp: TabularMDP, mechanism: Mechanism, *,
+        other_kernels: savefile.OtherKernels = "warn",
+    ) -> Run:  # fmt: skip
+        """Read a run back, given the same world and mechanism; it goes on exactly where it was saved.
+
+        For `other_kernels` see `Agent.load`.
+        """
+        files = savefile.KnownFiles()
+        header, arrays = files.read(path, "run", other_kernels)
+        with savefile.refusing(path, "cannot be resumed"):
+            savefile.fields("the run", header, ("agent", "problem", "first_observed", "positions", "seconds"))
             if header["problem"] != fingerprint(mdp, mechanism):
                 raise ValueError(f"it was saved with another world or mechanism than {mdp.name}, {mechanism.name}")
-            agent = Agent.from_parts(header["agent"], arrays)
-            if (agent.space.sizes, agent.n_actions) != (mdp.space.sizes, mdp.n_actions):
-                raise ValueError(f"its agent knows {agent.space.sizes} and {agent.n_actions} actions")
-            if not isinstance(header["first_observed"], bool):
-                raise ValueError(f"first_observed is {header['first_observed']!r}; it must be true or false")
-            run = cls(mdp, mechanism, agent.settings, seed=agent.seed, first_observed=header["first_observed"])
-            run.agent = agent
-            for name in ("world", "missingness"):
-                position = savefile.whole(f"the position of {name}", header["positions"][name], 0)
-                setattr(run, name, Stream(agent.seed, name, position))
-            last = np.array([1, mdp.n_states, mechanism.rates.shape[0], mdp.max_steps or MAX_COUNT]) - [0, 1, 1, 1]
-            run.place[:] = savefile.take(arrays, "place", "int64", run.place.shape, 0, last)
-            if bool(run.place[FRESH]) == agent.ready:
-                raise ValueError("its agent and its world disagree on whether an episode has begun")
-            for name, blank in run.tally._asdict().items():
-                blank[...] = savefile.take(arrays, f"tally_{name}", str(blank.dtype), blank.shape)
-            run.curve = list(savefile.take(arrays, "curve", "float64", (None, run.snapshot().size)))
-            run.seconds = float(header["seconds"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise savefile.SaveFileError(f"{path} cannot be resumed: {error}") from error
+            space, n_actions, settings, seed = checkpoint.identity(header["agent"])
+            if (space.sizes, n_actions) != (mdp.space.sizes, mdp.n_actions):
+                raise ValueError(f"its agent knows {space.sizes} and {n_actions} actions")
+            run = cls(mdp, mechanism, settings, seed=seed, first_observed=header["first_observed"])
+            run._restore(header, arrays)
+        run._files = files
         return run
+
+    def _restore(self, header: dict[str, Any], arrays: savefile.Arrays) -> None:
+        """Fill a run that has just begun from a file."""
+        agent, mdp = self.agent, self.mdp
+        names = [f"tally_{name}" for name in self.tally._fields]
+        savefile.fields("the file", arrays, (*checkpoint.ARRAYS, *names, "place", "curve"))
+        checkpoint.restore(agent, header["agent"], arrays)
+        self.world, self.missingness = checkpoint.streams(agent.seed, header["positions"], "world", "missingness")
+        self.seconds = savefile.number("seconds", header["seconds"], 0, MAX_COUNT)
+        last = np.array([1, mdp.n_states, self.mechanism.rates.shape[0], mdp.max_steps or MAX_COUNT]) - [0, 1, 1, 1]
+        self.place[:] = savefile.take(arrays, "place", "int64", self.place.shape, 0, last)
+        begun = not self.place[FRESH]
+        if begun != agent.ready or begun != (agent.steps > 0):
+            raise ValueError("its agent and its world disagree on whether an episode has begun")
+        for name, blank in self.tally._asdict().items():
+            low = 0 if blank.dtype == np.int64 else -np.inf
+            blank[...] = savefile.take(arrays, f"tally_{name}", str(blank.dtype), blank.shape, low)
+        check_tally(self.tally, agent.rules, agent.steps)
+        curve = savefile.take(arrays, "curve", "float64", (None, self.snapshot().size))
+        check_curve(curve, agent.steps)
+        self.curve = list(curve)
 
 
 def check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:

@@ -1,67 +1,231 @@
 """One file format for saved agents and runs: a line of JSON, raw arrays, and a checksum over everything.
 
 ``lacuna <kind> <version>`` newline, the JSON header in one line, the arrays one after the other (little-endian), and a
-last line ``sha256 <hex>``. Written to a temporary file and renamed, so that a file is whole or not there.
+last line ``sha256 <hex>``, the seal.
+
+The seal tells a damaged file from a whole one. It is no evidence against tampering: whoever edits a file can seal it
+anew. So whoever reads a file checks every number in it, with `fields`, `whole`, `number` and `take`.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
+import reprlib
 import socket
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import zip_longest
 from math import prod
 from pathlib import Path
-from typing import Any
+from threading import get_ident
+from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-VERSION = 4
+from lacuna.compiled import kernels_digest
+from lacuna.version import RESULTS, __version__
+
+VERSION = 5
+shown = reprlib.repr
 _TAIL = len(b"sha256 ") + 64 + 1
 _DTYPES = {"int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
 
+# An agent may save under a new name after every step: of older files it forgets that they are its own.
+_MOST_KNOWN = 64
+
+# What file systems without locks, or that cannot sync a folder, say.
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
+_NO_SYNC = {errno.EINVAL, errno.EACCES}
+
 Arrays = dict[str, NDArray[Any]]
+
+OtherKernels = Literal["warn", "refuse"]
+"""What to do with a file that was saved by another version of the kernels."""
 
 
 class SaveFileError(ValueError):
-    """A file that cannot be read as what it should be; the message says why, and nothing was changed."""
+    """A file that cannot be read as what it should be, or must not be replaced; nothing was changed."""
 
 
-def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a file whole: under another name first, then renamed over `path`."""
-    path = Path(path)
-    # The header lists its keys in order, so the arrays follow it in that order.
-    arrays = dict(sorted(arrays.items()))
-    index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
-    body = bytearray(f"lacuna {kind} {VERSION}\n".encode())
-    body += json.dumps({"header": header, "arrays": index}, sort_keys=True).encode() + b"\n"
-    for array in arrays.values():
-        body += np.ascontiguousarray(array, dtype=_DTYPES[str(array.dtype)]).tobytes()
-    body += b"sha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n"
-    write_whole(path, bytes(body))
+class OtherKernelsWarning(UserWarning):
+    """A file was saved by another version of the kernels, so what follows may differ in its bits."""
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under another name, then rename it: it is whole or not there."""
-    part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.part")
+class KnownFiles:
+    """The files that an agent or a run was read from or saved to, and their seals at that time.
+
+    These it may replace as long as they are as it left them; any other file only if asked to. So two processes that
+    read one file and save it again cannot both succeed.
+    """
+
+    def __init__(self) -> None:
+        self._seals: dict[str, tuple[bytes | None, ...]] = {}
+
+    def read(
+        self, path: str | os.PathLike[str], kind: str, other_kernels: OtherKernels
+    ) -> tuple[dict[str, Any], Arrays]:
+        """Read a file back, or say in one sentence why it cannot be trusted."""
+        body = _content(path)
+        header, arrays = _decode(path, body, kind, other_kernels)
+        self._seals[os.path.realpath(path)] = (body[-_TAIL:],)
+        return header, arrays
+
+    def write(
+        self, path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: Arrays, *, overwrite: bool
+    ) -> None:
+        """Write a file whole, unless that would replace what this agent or run does not know."""
+        path, key = Path(path), os.path.realpath(path)
+        content = _encode(kind, header, arrays)
+        known = self._seals.pop(key, ())
+
+        def claim() -> None:
+            there = _seal(path)
+            if not overwrite and there not in (None, *known):
+                raise SaveFileError(_why_kept(path, kind, known=bool(known)))
+            # Either may be there if this is interrupted just before or just after the renaming.
+            self._seals[key] = (there, content[-_TAIL:])
+
+        if known:
+            self._seals[key] = known
+        write_whole(path, content, claim)
+        self._seals[key] = (content[-_TAIL:],)
+        if len(self._seals) > _MOST_KNOWN:
+            del self._seals[next(iter(self._seals))]
+
+
+def read(
+    path: str | os.PathLike[str], kind: str, other_kernels: OtherKernels = "warn"
+) -> tuple[dict[str, Any], Arrays]:
+    """Read a file that will not be saved again."""
+    return KnownFiles().read(path, kind, other_kernels)
+
+
+def _why_kept(path: Path, kind: str, *, known: bool) -> str:
+    if known:
+        return (
+            f"{path} was saved by someone else since this {kind} was loaded from it or saved to it, and that would be "
+            "lost; load it again, save under another name, or pass overwrite=True"
+        )
+    return (
+        f"{path} is there already, and this {kind} was neither loaded from it nor saved to it; save under another "
+        "name, or pass overwrite=True to replace it"
+    )
+
+
+def _seal(path: Path) -> bytes | None:
+    """The last line of the file that is there; None if there is no file, or nothing in it."""
     try:
-        with part.open("wb") as file:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - _TAIL, 0))
+            return file.read() or None
+    except FileNotFoundError:
+        return None
+
+
+def write_whole(path: Path, content: bytes, claim: Callable[[], None] | None = None) -> None:
+    """Write a file under another name, then rename it: it is whole or not there, also after a power cut.
+
+    `claim` is called, and may raise, when nobody else can replace the file before this does.
+    """
+    with _unfinished(path) as (part, file):
+        try:
+            if claim is not None:
+                claim()
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+            part.replace(path)
+        except BaseException:
+            if _is_at(part, file):
+                part.unlink()
+            raise
+        _sync_folder(path.parent)
 
 
-def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
-    """Read a file back, or say in one sentence why it cannot be trusted."""
+@contextmanager
+def _unfinished(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """An empty file beside `path` that one writer has at a time; what a killed one left is taken over."""
+    part = path.with_name(f".{path.name}.part")
+    while True:
+        with _open_part(part) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                part.unlink(missing_ok=True)
+                break
+            try:
+                # While this one waited, another may have finished: then the file it opened has its real name by now.
+                if _is_at(part, file):
+                    file.truncate(0)
+                    yield part, file
+                    return
+            finally:
+                # Closing is not enough if a child process was forked meanwhile: it has the lock as well.
+                fcntl.flock(file, fcntl.LOCK_UN)
+    # A file system without locks: take a name that nobody else has.
+    part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}-{get_ident()}.part")
+    with _open_part(part) as file:
+        file.truncate(0)
+        yield part, file
+
+
+def _open_part(part: Path) -> BinaryIO:
+    """Open a file for writing without emptying it: another process may be at it."""
+    return os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Whether an open file has this name."""
     try:
-        body = Path(path).read_bytes()
+        return os.path.samestat(path.stat(follow_symlinks=False), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a renaming in a folder reach the disk."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+
+
+def _encode(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
+    # The index lists its keys in order, so the arrays follow it in that order.
+    arrays = dict(sorted(arrays.items()))
+    index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+    saved_by = {"lacuna": __version__, "results": RESULTS, "kernels": kernels_digest()}
+    body = bytearray(f"lacuna {kind} {VERSION}\n".encode())
+    body += json.dumps({"header": header, "arrays": index, "saved_by": saved_by}, sort_keys=True).encode() + b"\n"
+    for array in arrays.values():
+        body += np.ascontiguousarray(array, dtype=_DTYPES[str(array.dtype)]).tobytes()
+    return bytes(body) + b"sha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n"
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
     except OSError as error:
         raise SaveFileError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _decode(
+    path: str | os.PathLike[str], body: bytes, kind: str, other_kernels: OtherKernels
+) -> tuple[dict[str, Any], Arrays]:
     first, _, rest = body.partition(b"\n")
     words = first.decode("ascii", "replace").split(" ")
     if len(words) != 3 or words[0] != "lacuna" or not words[2].isdecimal():
@@ -76,11 +240,27 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Array
     if hashlib.sha256(content).hexdigest().encode() != tail[7:-1]:
         raise SaveFileError(f"{path} was changed after it was saved: its checksum does not match")
     line, _, raw = rest[:-_TAIL].partition(b"\n")
-    try:
-        described = json.loads(line)
-        return dict(described["header"]), _unpack_arrays(raw, described["arrays"])
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise SaveFileError(f"{path} does not hold what its first line says: {error!r}") from error
+    with refusing(path, "does not hold what its first line says"):
+        described = fields("the file", json.loads(line), ("header", "arrays", "saved_by"))
+        saved_by = fields("saved_by", described["saved_by"], ("lacuna", "results", "kernels"))
+        arrays = _unpack_arrays(raw, described["arrays"])
+    _compare_kernels(path, saved_by, other_kernels)
+    return described["header"], arrays
+
+
+def _compare_kernels(path: str | os.PathLike[str], saved_by: dict[str, Any], other_kernels: OtherKernels) -> None:
+    if other_kernels not in get_args(OtherKernels):
+        raise ValueError(f"other_kernels is {other_kernels!r}; it must be one of {', '.join(get_args(OtherKernels))}")
+    if (saved_by["results"], saved_by["kernels"]) == (RESULTS, kernels_digest()):
+        return
+    message = (
+        f"{path} was saved by other kernels ({shown(saved_by['kernels'])} of lacuna {shown(saved_by['lacuna'])}; these "
+        f"are {kernels_digest()!r} of {__version__!r}), so what follows may differ in its bits"
+    )
+    if other_kernels == "refuse":
+        raise SaveFileError(message)
+    # At the line that called `load`, through `KnownFiles.read` and `_decode`.
+    warnings.warn(message, OtherKernelsWarning, stacklevel=5)
 
 
 def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Arrays:
@@ -88,7 +268,8 @@ def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Array
     offset = 0
     for name, (dtype, shape) in index.items():
         count = prod(whole(f"a length of {name}", length, 0) for length in shape)
-        array = np.frombuffer(raw, dtype=_DTYPES[dtype], count=count, offset=offset) if count else np.empty(0, dtype)
+        kind = _DTYPES[dtype]
+        array = np.frombuffer(raw, dtype=kind, count=count, offset=offset) if count else np.empty(0, kind)
         arrays[name] = array.reshape(shape).astype(dtype)
         offset += count * 8
     if offset != len(raw):
@@ -96,23 +277,52 @@ def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Array
     return arrays
 
 
+@contextmanager
+def refusing(path: str | os.PathLike[str], why: str) -> Iterator[None]:
+    """Turn whatever the content of a file brings about into one sentence."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SaveFileError(f"{path} {why}: {reason}") from error
+
+
+def fields(what: str, value: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Give back a mapping from a file if it holds exactly these names, or say what is wrong."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{what} is {shown(value)}; it must hold {', '.join(names)}")
+    for name in sorted(set(names) ^ set(value)):
+        raise ValueError(f"{what} {'has an unknown' if name in value else 'lacks'} {shown(name)}")
+    return value
+
+
 def whole(what: str, value: Any, low: int, high: int | None = None) -> int:
     """Give back a whole number from a file if it lies in its range, or say what is wrong."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
         rule = f"{low} or larger" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{what} is {value!r}; it must be a whole number, {rule}")
+        raise ValueError(f"{what} is {shown(value)}; it must be a whole number, {rule}")
     return value
+
+
+def number(what: str, value: Any, low: float, high: float) -> float:
+    """Give back a number from a file if it lies in its range, or say what is wrong."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(f"{what} is {shown(value)}; it must be a number between {low:g} and {high:g}")
+    return float(value)
 
 
 def take(
     arrays: Arrays, name: str, dtype: str, shape: tuple[int | None, ...], low: Any = -np.inf, high: Any = np.inf
 ) -> NDArray[Any]:
-    """Give an array from a file if it has this type, shape (None for any length) and range, or say what is wrong."""
+    """Give an array from a file if it has this type, shape (None for any length) and range, or say what is wrong.
+
+    Numbers that are not finite are in no range.
+    """
     array = arrays[name]
     wanted = tuple(own if length is None else length for own, length in zip_longest(array.shape, shape))
     if str(array.dtype) != dtype or array.shape != wanted or array.ndim != len(shape):
         raise ValueError(f"{name} holds {array.dtype} in shape {array.shape}; it must be {dtype} in shape {shape}")
-    wrong = array[(array < low) | (array > high)]
+    wrong = array[~(np.isfinite(array) & (array >= low) & (array <= high))]
     if wrong.size:
         raise ValueError(f"{name} holds {wrong[0]}; it must be between {low} and {high}")
     return array

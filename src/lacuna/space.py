@@ -86,6 +86,8 @@ class Space:
             object.__setattr__(self, "names", tuple(f"x{j}" for j in range(len(self.sizes))))
         if len(self.names) != len(self.sizes):
             raise ValueError(f"{len(self.names)} names {self.names} for {len(self.sizes)} components")
+        if not all(isinstance(name, str) for name in self.names):
+            raise TypeError(f"component names must be texts, got {self.names}")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"component names must differ, got {self.names}")
 

@@ -16,6 +16,12 @@ from lacuna.compiled import kernel
 StreamName = Literal["world", "missingness", "imputation", "exploration"]
 STREAM_NAMES: tuple[StreamName, ...] = get_args(StreamName)
 
+MAX_SEED = 2**128
+"""Room for any number that NumPy or `secrets` give for a seed, and short enough to be written into a file."""
+
+MAX_POSITION = 2**80
+"""More numbers than any run uses; a stream begins again after 2**128."""
+
 _BLOCK = 1024
 
 
@@ -48,7 +54,7 @@ class Stream:
     Parameters
     ----------
     seed
-        Any non-negative integer; the same for all streams of a run.
+        A whole number from 0 to 2**128; the same for all streams of a run.
     name
         ``"world"``, ``"missingness"``, ``"imputation"`` or ``"exploration"``: each name gives an independent stream,
         so what one part of a run consumes never moves another part.
@@ -69,7 +75,9 @@ class Stream:
 
     def __init__(self, seed: int, name: StreamName, position: int = 0) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ValueError(f"seed is {seed!r}; it must be a whole number, 0 or larger")
+            raise ValueError(f"seed is {seed!r}; it must be a whole number between 0 and 2**128")
+        if seed > MAX_SEED:
+            raise ValueError(f"seed has {int(seed).bit_length()} bits; it must be a whole number between 0 and 2**128")
         if name not in STREAM_NAMES:
             raise ValueError(f"no stream is called {name!r}; there are {', '.join(STREAM_NAMES)}")
         if position < 0:

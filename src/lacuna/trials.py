@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.agent import MAX_COUNT
+from lacuna.counts import MAX_COUNT
 from lacuna.mdp import TabularMDP
 from lacuna.measures import SUMS
 from lacuna.methods import YARDSTICKS, Settings

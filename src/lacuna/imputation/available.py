@@ -43,7 +43,7 @@ _MOST_WAITING = 2000
 """Where components could need more counts than this, they are counted from the start: room to catch up costs memory."""
 
 # Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
-_LEAST, _MOST = 2.0**-1000, 2.0**600
+LEAST_WEIGHT, MOST_WEIGHT = 2.0**-1000, 2.0**600
 
 
 class Kin(NamedTuple):
@@ -102,11 +102,6 @@ def kin_bytes(d: int, *, parents: bool) -> int:
     return 16 * d * (d + 1) if parents else 0
 
 
-def weights_possible(weight: NDArray[np.float64]) -> bool:
-    """Whether the weights lie where kernels keep them."""
-    return bool(((weight >= _LEAST) & (weight <= _MOST)).all())
-
-
 @kernel
 def choose_parent(j: int, kin: Kin) -> None:
     """Let the component of the largest weight be the parent of `j`: the first of equals, none unless it is enough."""
@@ -116,9 +111,9 @@ def choose_parent(j: int, kin: Kin) -> None:
         if kin.weight[j, p] > best:
             best = kin.weight[j, p]
             kin.parent[j] = p
-    if best > _MOST:
+    if best > MOST_WEIGHT:
         for p in range(kin.parent.shape[0]):
-            kin.weight[j, p] = max(kin.weight[j, p] / _MOST, _LEAST)
+            kin.weight[j, p] = max(kin.weight[j, p] / MOST_WEIGHT, LEAST_WEIGHT)
 
 
 @kernel
@@ -237,7 +232,7 @@ def weigh_parents(
             n, total = add(key, value, 1, _ANYWHERE, parts.counts)
             # With the parent (n + m P) / (total + m), without it P; where P is 0, so is n.
             gain = ((n / P if P > 0 else 0.0) + backoff) / (total + backoff)
-            weight[j, p] = max(weight[j, p] * gain, _LEAST)
+            weight[j, p] = max(weight[j, p] * gain, LEAST_WEIGHT)
     choose_parent(j, parts.kin)
 
 

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lacuna import __version__
 from lacuna.measures import SUMS
-from lacuna.study.spec import RESULTS, RunSpec, Study
+from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import Store
 from lacuna.trials import Problem, run_trial
+from lacuna.version import RESULTS, __version__
 
 # A portion is what a worker does at a time: at most some seconds of work, and a small part of a small study.
 _STEPS_A_PORTION, _RUNS_A_PORTION, _PORTIONS = 4_000_000, 250, 64

@@ -17,15 +17,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from lacuna.agent import MAX_COUNT
+from lacuna.counts import MAX_COUNT
 from lacuna.mdp import TabularMDP
 from lacuna.methods import METHODS, NAMED, YARDSTICKS, Settings
 from lacuna.trials import Problem
+from lacuna.version import RESULTS
 from lacuna.worlds.registry import find_builder, make_world, shown, typed_parameters
 from lacuna.yardsticks.truth import check_horizon
-
-RESULTS = 5
-"""Raised when the same run would give other figures: it is part of a run's name, so old results are never mixed in."""
 
 _SETTINGS = {field.name: field.default for field in fields(Settings)}
 _SPECIAL = frozenset[str]().union(*(method.takes for method in NAMED.values()))

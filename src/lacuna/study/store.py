@@ -23,10 +23,10 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lacuna import __version__
 from lacuna.savefile import write_whole
 from lacuna.study import heartbeats
-from lacuna.study.spec import RESULTS, Study
+from lacuna.study.spec import Study
+from lacuna.version import RESULTS, __version__
 
 FORMAT = 1
 _MARK = "lacuna-store.json"
