@@ -16,7 +16,7 @@ import typer
 from lacuna import __version__
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
-from lacuna.study.command import checked_workers, tell_if_compiling
+from lacuna.study.command import checked_workers
 
 if TYPE_CHECKING:
     from lacuna.methods import Settings
@@ -133,7 +133,6 @@ def run(
     parameters["map"] = map_file.read_text() if map_file else None
     parameters = {name: value for name, value in parameters.items() if value is not None}
     problem = Problem.named(world, missingness, parameters)
-    tell_if_compiling()
     if trials < 1:
         raise ValueError(f"trials is {trials}; it must be 1 or larger")
     with _progress(trials * steps, f"{settings.method} in {world}, {missingness}") as advance:
@@ -279,7 +278,6 @@ def theory(
     from lacuna.theory.command import run_theory
 
     workers = checked_workers(workers)
-    tell_if_compiling()
     run_theory(out, workers=workers, effort=effort, seed=seed)
 
 

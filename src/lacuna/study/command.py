@@ -193,14 +193,6 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
-def tell_if_compiling() -> None:
-    """Say why nothing seems to happen the first time."""
-    from lacuna.compiled import cache_folder
-
-    if not Path(cache_folder()).exists():
-        typer.echo("compiling the kernels, once: about 20 seconds …", err=True)
-
-
 @contextmanager
 def display(name: str) -> Iterator[Callable[[Progress], None]]:
     """Show progress live on a terminal, nothing elsewhere."""
