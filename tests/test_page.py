@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from markupsafe import Markup
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 import paper_runs
 from lacuna.report import paper_page
@@ -76,18 +75,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(paper_page, "write_files", write_some_files)
         paper_page.write_paper_page(folder, paper_runs.table(), findings(), standings(), ABOUT)
     return folder
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.fail("these tests need Chromium, and there is none here: apt-get install chromium", pytrace=False)
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        yield browser
-        browser.close()
 
 
 class Visit:
