@@ -1,10 +1,14 @@
-# Every target makes its own environment first, with plain venv and pip, and again only when the pins change.
+# Every target makes its own environment first, with plain venv and pip, and again only when the pins change. What it
+# needs of the system it installs with apt-get, where there is one, as root or with sudo.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
 # How many tests run at a time; `make test JOBS=0` runs them in one process, which a debugger needs.
 JOBS ?= 2
+
+# Which tests: all, or files such as `make test TESTS=tests/test_lake.py`.
+TESTS ?=
 
 # How many edited files `make fuzz` tries.
 EDITS ?= 20000
@@ -21,8 +25,9 @@ help: ## show this list
 paper: .venv/ready ## reproduce the paper in reduced form, and write a page to open
 	$(BIN)/lacuna paper --out out/paper
 
-test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs (needs chromium)
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/sb3
+test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs
+	@.ci/install chromium || true # without it, the tests that open a page are skipped, and say so
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/sb3 $(TESTS)
 
 check: .venv/ready ## check style, types and the import contract
 	$(BIN)/ruff check .
@@ -36,7 +41,7 @@ fuzz: .venv/ready ## edit saved files at random, half agents, half runs, and loa
 bench: .venv/ready ## measure nanoseconds per step, next to a C++ loop if there is a g++
 	$(BIN)/lacuna bench
 
-docs: .venv/ready-docs ## build the documentation as a site
+docs: .venv/ready ## build the documentation as a site
 	$(BIN)/zensical build --clean --strict
 	@echo "Open $(CURDIR)/out/docs/index.html"
 
@@ -54,16 +59,14 @@ define new_environment
 	@command -v $(PYTHON) >/dev/null || { echo "lacuna needs Python 3.11 or newer, and there is no $(PYTHON) here." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \
 	  f"lacuna needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  .ci/install $$($(PYTHON) -c 'import sys; print("python{}.{}-venv".format(*sys.version_info))')
 	$(PYTHON) -m venv $(1)
 endef
 
 .venv/ready: pyproject.toml constraints.txt
 	$(call new_environment,.venv)
 	$(BIN)/python -m pip install -c constraints.txt -e ".[dev]"
-	@touch $@
-
-.venv/ready-docs: .venv/ready
-	$(BIN)/python -m pip install -c constraints.txt zensical
 	@touch $@
 
 # torch goes first, so that the build chosen for it stays.

@@ -29,7 +29,7 @@ import numpy as np
 
 from edits import edited
 from lacuna.agent import Agent
-from lacuna.compiled import cache_folder
+from lacuna.cache import cache_folders
 from lacuna.mdp import TabularMDP
 from lacuna.methods import DEFAULT, METHODS, Settings
 from lacuna.missingness import Mechanism, parse
@@ -270,7 +270,7 @@ def lines_of(child: subprocess.Popen[str]) -> Iterator[Any]:
 def fuzz(edits: int, seed: int, first: int = 0) -> tuple[Counter[str], list[str]]:
     """How the edits ended, and a line for each that ended badly."""
     # Named after the source of the kernels, as the usual cache is.
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": f"{cache_folder()}-bounds"}
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "LACUNA_CACHE_DIR": str(cache_folders()[-1] / "bounds")}
     found: Counter[str] = Counter()
     bad = []
     end = first + edits

@@ -129,7 +129,7 @@ def test_too_much_is_refused_before_it_is_taken(case: str) -> None:
 
 def test_a_small_file_cannot_ask_for_much(tmp_path: Path) -> None:
     header, arrays = Agent(Space((2,)), 1, Settings("last-observed")).to_parts()
-    savefile.KnownFiles().write(tmp_path / "agent", "agent", header | {"sizes": [10**9]}, arrays)
+    savefile.KnownFiles().write(tmp_path / "agent", "agent", header | {"sizes": [10**9]}, arrays, overwrite=False)
     assert (tmp_path / "agent").stat().st_size < 3000
     with at_most(10**6), pytest.raises(SaveFileError, match="do not fit into memory: they take up to 16 GB"):
         Agent.load(tmp_path / "agent")

@@ -8,14 +8,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from markupsafe import Markup
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 import paper_runs
 from lacuna.methods import YARDSTICKS
@@ -85,18 +84,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(paper_page, "write_files", write_some_files)
         paper_page.write_paper_page(folder, paper_runs.table(), findings(), standings(), ABOUT, paper_runs.DRAWS)
     return folder
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.fail("these tests need Chromium, and there is none here: apt-get install chromium", pytrace=False)
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        yield browser
-        browser.close()
 
 
 class Visit:
@@ -606,7 +593,6 @@ def test_the_documentation_takes_no_script_from_elsewhere() -> None:
     assert project["theme"]["font"] is False
 
 
-@pytest.mark.skipif(find_spec("zensical") is None, reason="the documentation as a site needs zensical: make docs")
 def test_search_finds_in_the_documentation_opened_as_files(browser: Browser, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "zensical.toml", tmp_path)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect
 from scipy.stats import binom
 from typer.testing import CliRunner
 
@@ -439,15 +437,6 @@ def test_a_page_beside_the_papers_links_to_it(judgements: dict[str, Judgement], 
     (tmp_path / "theory").mkdir()
     page = write_page([judgements["action-rules"]], (), tmp_path / "theory")
     assert 'href="../index.html"' in page.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
-        yield chromium
-        chromium.close()
 
 
 def opened(browser: Browser, folder: Path, width: int = 1200, scheme: str = "light") -> tuple[Page, list[str]]:

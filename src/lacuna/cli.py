@@ -15,7 +15,7 @@ import typer
 from lacuna import __version__
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
-from lacuna.study.command import checked, checked_workers, tell_if_compiling
+from lacuna.study.command import checked, checked_workers
 from lacuna.terminal import exit_code
 
 if TYPE_CHECKING:
@@ -118,7 +118,6 @@ def run(
     parameters = {name: value for name, value in parameters.items() if value is not None}
     checked("trials", trials, MOST_TRIALS)
     problem = Problem.named(world, missingness, parameters)
-    tell_if_compiling()
     with _progress(trials * steps, f"{settings.method} in {world}, {missingness}") as advance:
         rows = run_trials(
             problem, settings, steps=steps, seeds=range(seed, seed + trials), first_observed=not hide_first,
@@ -261,7 +260,6 @@ def theory(
     from lacuna.theory.command import run_theory
 
     workers = checked_workers(workers)
-    tell_if_compiling()
     run_theory(out, workers=workers, effort=effort, seed=seed)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lacuna.study.command import checked_workers, display, tell_if_compiling
+from lacuna.study.command import checked_workers, display
 
 if TYPE_CHECKING:
     from lacuna.paper.reproduce import PageWriter, Watch
@@ -41,7 +41,6 @@ def paper(
     if out.exists() and not out.is_dir():
         raise ValueError(f"out is {out}, which is not a folder")
     page = _page_writer()
-    tell_if_compiling()
     try:
         with _watching() as watch:
             gathered = gather(out, Request(full, continuing, honest), workers=workers, watch=watch)

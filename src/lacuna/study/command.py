@@ -247,14 +247,6 @@ def _shard(text: str) -> tuple[int, int]:
     return int(i), int(n)
 
 
-def tell_if_compiling() -> None:
-    """Say why nothing seems to happen the first time."""
-    from lacuna.compiled import cache_folder
-
-    if not Path(cache_folder()).exists():
-        typer.echo("compiling the kernels, once: about 20 seconds …", err=True)
-
-
 @contextmanager
 def display(name: str) -> Iterator[Callable[[Progress], None]]:
     """Show progress live on a terminal, nothing elsewhere."""

@@ -1,0 +1,41 @@
+"""One browser for all tests that open a page, and one sentence about those that could not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+NO_BROWSER = "they open a page, and there is no Chromium here: apt-get install chromium"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window. Playwright runs once in a process, so no test starts a browser of its own."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(NO_BROWSER, pytrace=False)
+        pytest.skip(NO_BROWSER)
+    # Here, as the environment of Stable-Baselines3 has no Playwright and reads this file all the same.
+    from playwright.sync_api import sync_playwright
+
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=options)
+        yield browser
+        browser.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once for all tests that were skipped why they were."""
+    reasons = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
+    for reason, n in reasons.items():
+        terminalreporter.write_line(f"{n} tests skipped: {reason.removeprefix('Skipped: ')}")
