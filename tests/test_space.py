@@ -110,9 +110,15 @@ SPACE = Space((8, 3), ("row", "colour"))
     [
         (lambda: Space(()), "a space needs at least one component, got none"),
         (lambda: Space((3, 0)), "component 1 has size 0; sizes must be at least 1"),
-        (lambda: Space((2**21, 2**20)), f"the sizes make more than {2**40} states, which are too many for a table"),
-        (lambda: Space((1000,) * 100_000), f"the sizes make more than {2**40} states, which are too many for a table"),
-        (lambda: Space((10**5000,)), f"the sizes make more than {2**40} states, which are too many for a table"),
+        (
+            lambda: Space((2**21, 2**20)),
+            f"component 1 with {2**20} values makes more than {2**40} states, too many for",
+        ),
+        (lambda: Space((1000,) * 100_000), "component 4 with 1000 values makes more than"),
+        (
+            lambda: Space((10**5000,)),
+            f"component 0 with its values makes more than {2**40} states, too many for a table",
+        ),
         (lambda: Space((2, 2), ("a",)), "1 names ('a',) for 2 components"),
         (lambda: Space((2, 2), ("a", "a")), "component names must differ, got ('a', 'a')"),
         (lambda: SPACE.component("depth"), "no component is called 'depth'; there are row, colour"),

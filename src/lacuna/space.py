@@ -78,10 +78,14 @@ class Space:
         object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
         object.__setattr__(self, "names", tuple(self.names))
         n_states = 1
-        for size in self.sizes:
+        for j, size in enumerate(self.sizes):
             n_states *= size
             if n_states > MAX_STATES:
-                raise ValueError(f"the sizes make more than {MAX_STATES} states, which are too many for a table")
+                # A number of thousands of digits cannot be shown.
+                shown = f"{size} values" if size <= MAX_STATES else "its values"
+                raise ValueError(
+                    f"component {j} with {shown} makes more than {MAX_STATES} states, too many for a table"
+                )
         if not self.names:
             object.__setattr__(self, "names", tuple(f"x{j}" for j in range(len(self.sizes))))
         if len(self.names) != len(self.sizes):

@@ -61,8 +61,8 @@ def _run(command: Callable[[], int | None]) -> int:
     except BrokenPipeError as error:
         raise _UnheardError from error
     except SystemExit as stop:
-        # Typer's answer to a broken pipe: it changes the streams and exits.
-        if sys.stdout is stdout:
+        # This is how typer and rich answer a broken pipe.
+        if not isinstance(stop.__context__, BrokenPipeError):
             raise
         sys.stdout = stdout
         raise _UnheardError from stop

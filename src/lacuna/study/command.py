@@ -18,7 +18,7 @@ from lacuna.quantities import counted, duration
 
 if TYPE_CHECKING:
     from lacuna.study.runner import Progress
-    from lacuna.study.spec import Study
+    from lacuna.study.spec import RunSpec, Study
     from lacuna.study.store import Store
 
 Watch = Callable[["Progress"], None]
@@ -63,13 +63,8 @@ def plan(
 def seconds_a_run(study: Study, done: AbstractSet[str], budget: float = 4.0) -> tuple[float, int]:
     """Mean time of a run that is left, from runs picked at random, for about `budget` seconds.
 
-    Runs longer than 50,000 steps are tried for that many and scaled up. A run for which a kernel was compiled, or read
-    from the cache, does not count and is tried again.
+    Runs longer than 50,000 steps are tried for that many and scaled up.
     """
-    from numba.core.event import install_recorder
-
-    from lacuna.study.runner import execute
-
     chosen = set(random.Random(0).sample(range(len(study)), min(len(study), 2000)))  # noqa: S311  not for secrets
     runs = [run for index, run in enumerate(study.runs()) if index in chosen and run.id not in done][:400]
     runs = runs or [next(run for run in study.runs() if run.id not in done)]
@@ -78,14 +73,23 @@ def seconds_a_run(study: Study, done: AbstractSet[str], budget: float = 4.0) -> 
     random.Random(1).shuffle(runs)  # noqa: S311
     total, tried = 0.0, 0
     while tried < len(runs) and (total < budget or tried < 3):
-        # The compiler's lock is taken to compile, and to read what was compiled before.
-        with install_recorder("numba:compiler_lock") as compiler:
-            began = time.perf_counter()
-            execute(runs[tried])
-            took = time.perf_counter() - began
-        if not compiler.buffer:
-            total, tried = total + took, tried + 1
+        took, compiled = _timed(runs[tried])
+        total += _timed(runs[tried])[0] if compiled else took
+        tried += 1
     return total / tried * study.spec.steps / steps, tried
+
+
+def _timed(run: RunSpec) -> tuple[float, bool]:
+    """Seconds that a run took, and whether kernels were compiled or read from the cache meanwhile."""
+    from numba.core.event import install_recorder
+
+    from lacuna.study.runner import execute
+
+    # The compiler takes its lock for both.
+    with install_recorder("numba:compiler_lock") as locked:
+        began = time.perf_counter()
+        execute(run)
+        return time.perf_counter() - began, bool(locked.buffer)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import subprocess
 import time
@@ -61,6 +62,8 @@ class Dask:
     def connected(cls, scheduler: str) -> Iterator[Dask]:
         """Connect to the scheduler at an address, until the end of a block."""
         distributed = _extra("distributed", "dask")
+        # What it has to say of a lost connection are tracebacks; we say it in a sentence.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             # Asked before there is a client, which would leave a thread behind if nobody answers.
             asyncio.run(_knock(distributed, scheduler))

@@ -8,8 +8,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -35,17 +36,18 @@ class Heartbeat(BaseModel):
     began: str
 
 
-class AtWork(NamedTuple):
+@dataclass(frozen=True)
+class AtWork:
     """Who is at work, by name; the files of those who are not; and files that tell nothing."""
 
-    processes: dict[str, Heartbeat]
-    left: list[Path]
-    unread: list[Path]
+    processes: dict[str, Heartbeat] = field(default_factory=dict)
+    left: list[Path] = field(default_factory=list)
+    unread: list[Path] = field(default_factory=list)
 
 
 def at_work(folder: Path, *, within: float = 30.0) -> AtWork:
     """Say which processes are alive: on this machine by looking, elsewhere by a sign in the last `within` seconds."""
-    found = AtWork({}, [], [])
+    found = AtWork()
     for path in sorted(folder.glob("*.json")):
         try:
             beat = Heartbeat.model_validate_json(read_plain(path))
