@@ -127,9 +127,10 @@ def test_what_a_read_only_folder_lacks_is_kept_in_the_next(machine: Machine) -> 
 
 
 def test_where_nothing_can_be_written_kernels_are_compiled_at_every_start(machine: Machine) -> None:
-    machine.make_read_only(machine.code, machine.home, machine.tmp)
-    for _ in range(2):
-        assert machine.python(machine.nowhere_else + USE)["read"] == 0
+    machine.make_read_only(machine.code, machine.home, machine.tmp, machine.named)
+    for named in ({}, {"LACUNA_CACHE_DIR": str(machine.named)}):
+        for _ in range(2):
+            assert machine.python(machine.nowhere_else + USE, **named)["read"] == 0
 
 
 def test_kernels_are_kept_in_the_first_folder_that_can_be_written_to(machine: Machine) -> None:
