@@ -184,7 +184,7 @@ def test_counts_that_the_method_does_not_keep_are_refused(name: str, kind: str, 
     if METHODS[name].teach >= keeps:
         assert len((Agent.load(tmp_path / "x").model, Agent.load(tmp_path / "x").parts)[kind == "part_"]) == 1
     else:
-        assert f"{name} does not count what is counted" in refused(tmp_path / "x")
+        assert f"it holds counts that {name} does not keep" in refused(tmp_path / "x")
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -117,7 +117,7 @@ def restore(agent: Learner, header: dict[str, Any], arrays: Arrays) -> None:
     if (agent.method.teach == Teach.NOTHING and rows["keys"].size) or (
         agent.method.teach != Teach.AVAILABLE_PAIRS and part_rows["keys"].size
     ):
-        raise ValueError(f"{agent.method.name} does not count what is counted")
+        raise ValueError(f"it holds counts that {agent.method.name} does not keep")
     agent.model.from_arrays(rows)
     agent.parts.from_arrays(part_rows)
     _check_parts(agent, part_rows)
@@ -164,7 +164,7 @@ def _count_rows(arrays: Arrays, prefix: str) -> dict[str, NDArray[np.int64]]:
 
 
 def _check_parts(agent: Learner, rows: dict[str, NDArray[np.int64]]) -> None:
-    """Refuse component counts of values that do not exist, or of pairs that no component on its own was counted for."""
+    """Refuse component counts of values that do not exist, or that disagree with each other."""
     layout, kin, A, d = agent.space.layout, agent.kin, agent.n_actions, agent.space.d
     row, action = np.divmod(np.repeat(rows["keys"], rows["lengths"]), A)
     codes, units = rows["codes"], rows["units"]
@@ -176,16 +176,14 @@ def _check_parts(agent: Learner, rows: dict[str, NDArray[np.int64]]) -> None:
         raise ValueError("the component counts name a value outside its component")
     j, p, row, action, codes, units = (array[judged] for array in (j, p, row, action, codes, units))
     value = (row - kin.base[j, p]) // np.where(p == j, 1, layout.sizes[p])
-    # A cell is what happened to j on its own; with each p it happened at most as often.
-    _, cell = np.unique(np.stack([(kin.base[j, j] + value) * A + action, codes]), axis=1, return_inverse=True)
-    groups, group = np.unique(cell.reshape(-1) * d + p, return_inverse=True)
-    times, alone, own = (np.zeros(cell.size, dtype=np.int64) for _ in range(3))
-    np.add.at(times, group.reshape(-1), units)
-    own[cell.reshape(-1)] = j
-    cells, parents = np.divmod(groups, d)
-    times = times[: groups.size]
-    alone[cells[parents == own[cells]]] = times[parents == own[cells]]
-    if (times > alone[cells]).any():
+    alone = (kin.base[j, j] + value) * A + action
+    # What happened to j on its own happened as often or less often with each p.
+    cells, cell = np.unique(np.stack([alone, codes]), axis=1, return_inverse=True)
+    times = np.zeros((cells.shape[1], d), dtype=np.int64)
+    np.add.at(times, (cell.reshape(-1), p), units)
+    most = np.zeros(cells.shape[1], dtype=np.int64)
+    most[cell.reshape(-1)[p == j]] = units[p == j]
+    if (times > most[:, None]).any():
         raise ValueError("the component counts name a pair of values more often than one of them")
 
 

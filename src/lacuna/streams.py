@@ -75,7 +75,7 @@ class Stream:
 
     def __init__(self, seed: int, name: StreamName, position: int = 0) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ValueError(f"seed is {seed!r}; it must be a whole number between 0 and 2**128")
+            raise ValueError(f"seed is {seed!r}; it must be a whole number, 0 or larger")
         if seed > MAX_SEED:
             raise ValueError(f"seed has {int(seed).bit_length()} bits; it must be a whole number between 0 and 2**128")
         if name not in STREAM_NAMES:
