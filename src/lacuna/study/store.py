@@ -242,7 +242,9 @@ def runs_in(content: bytes, *, whole: bool = True) -> pl.DataFrame | None:
             # Of the first version, which did not number its results.
             return pl.DataFrame(schema=SCHEMA)
         names = pl.read_parquet(BytesIO(content), columns=["id", "results"])
-        if names.schema != {"id": pl.String, "results": pl.Int64} or names.null_count().sum_horizontal().item():
+        if names.schema != {"id": pl.String, "results": pl.Int64} or names["results"].has_nulls():
+            return None
+        if not names["id"].str.contains(r"^[0-9a-f]{24}$").fill_null(value=False).all():
             return None
         if RESULTS not in names["results"]:
             return pl.DataFrame(schema=SCHEMA)
