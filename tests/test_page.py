@@ -26,7 +26,7 @@ from lacuna.report.page import Figure, Section, as_json, table
 from lacuna.report.page import Page as Shell
 from lacuna.report.series import REWARD, Source, Wanted, by_rate
 from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC
+from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, SELECTIONS
 from lacuna.study.standing import KNOWING, OURS, Standing
 from lacuna.study.verdicts import Ask, Region, Sample, decide
 
@@ -306,8 +306,8 @@ def test_what_is_heard_of_a_chart_is_that_of_the_runs_shown(visit: Visit) -> Non
     """And its thousands of marks are not read out."""
     page = visit.page
     picture = page.locator("#figure-mcar-theta [role=img]")
-    for selection, name in (("as-published", "as published"), ("held-out", "held out")):
-        page.get_by_text(name, exact=True).first.click()
+    for selection in SELECTIONS:
+        page.get_by_text(selection.replace("-", " "), exact=True).first.click()
         points = by_rate(Source(paper_runs.table(), selection=selection), Wanted.plain(*ALL_METHODS))
         best = points.filter(measure=REWARD, x=0.8).sort("mean").row(-1, named=True)
         words = f"Total reward, at θ = 0.8: highest {best['series']} {best['mean']:.4g}".replace("-", "−")
