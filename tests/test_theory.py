@@ -484,7 +484,7 @@ def test_a_finger_need_not_hit_a_mark(browser: Browser, folder: Path) -> None:
     page = context.new_page()
     page.goto((folder / "index.html").as_uri())
     page.locator("figure.chart[data-drawn]").nth(9).wait_for()
-    mark = page.locator("#figure-plateau .mark-symbol path").first
+    mark = page.locator("#figure-regret .mark-symbol path").first
     mark.evaluate("mark => mark.scrollIntoView({block: 'center', behavior: 'instant'})")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     box = mark.bounding_box()

@@ -210,8 +210,8 @@ SAME_STATE = Statement(
     id="fractional-same-state",
     title="A step that returns to its own state",
     place="A.3",
-    claim="With s' = s the theorem is said to apply still if the largest value at s does not change, as it hardly does "
-    "late in learning.",
+    claim="With s' = s the theorem is said to apply still if the largest value at s does not change, which is said to "
+    "become likelier as learning converges.",
     assumptions=(
         "s and s' = s are fully observed, and the step does not end the episode",
         "the action stays the best at s, or stays not the best",
@@ -221,7 +221,7 @@ SAME_STATE = Statement(
         lambda case: printed_rate(case["alpha"], int(case["K"])),
     ),
     right=Formula(
-        r'\frac{1 − (1 − (1 − γ) α/K)^K}{1 − γ} "if" a "stays the best"; α "if also" γ = 1; '
+        r'\frac{1 − (1 − (1 − γ) α/K)^K}{1 − γ} "if" a "stays best"; α "if also" γ = 1; '
         r'1 − (1 − \frac{α}{K})^K "otherwise"',
         same_state_rate,
     ),
