@@ -22,8 +22,9 @@ from commands import Call, caller, is_one_sentence
 from lacuna.study import heartbeats
 from lacuna.study.engines import Local
 from lacuna.study.runner import Outcome, run_study
-from lacuna.study.spec import RESULTS, RunSpec, Study
+from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import SCHEMA, Store
+from lacuna.version import RESULTS
 from studies import STUDY, command, run, write_study
 
 FEW = """

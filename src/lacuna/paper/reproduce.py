@@ -23,7 +23,7 @@ from lacuna.savefile import write_whole
 from lacuna.study.claims import Finding, judge
 from lacuna.study.engines import Local
 from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
-from lacuna.study.runner import Progress, run_study
+from lacuna.study.runner import Progress, run_studies
 from lacuna.study.spec import Study
 from lacuna.study.standing import Standings, against_tuned, against_untuned
 from lacuna.study.store import Store, export
@@ -180,33 +180,18 @@ class _Runs:
         return self.store.table().join(asked, on="id", how="semi", maintain_order="left")
 
     def make(self, what: str, studies: Sequence[Study]) -> None:
-        """Run what is missing of some studies, one after the other, with one count for all of them."""
-        ids = [{run.id for run in study.runs()} for study in studies]
-        wanted = set[str]().union(*ids)  # studies may share runs
-        overall = Progress(len(wanted), len(wanted & self.store.done()))
-        self.watch(what, overall)
-        for study, names in zip(studies, ids, strict=True):
-            here = len(names & self.store.done())
-            self._make_one(what, study, overall, here)
+        """Run what is missing of some studies."""
+        ids = {run.id for study in studies for run in study.runs()}
+        before = len(ids & self.store.done())
+        progress = run_studies(studies, self.store, self.engine, watch=lambda progress: self.watch(what, progress))
+        self.made += progress.done - before
         self.studies += studies
-        self.ids |= wanted
-        if overall.done < overall.total:
+        self.ids |= ids
+        if progress.done < progress.total:
             raise RunsFailedError(
-                f"{overall.total - overall.done:,} of {overall.total:,} runs failed; the same command tries them again"
-                + "".join(f"\n  {failure}" for failure in overall.failures[:5])
+                f"{progress.total - progress.done:,} of {progress.total:,} runs failed; the same command tries them "
+                "again" + "".join(f"\n  {failure}" for failure in progress.failures[:5])
             )
-
-    def _make_one(self, what: str, study: Study, overall: Progress, here: int) -> None:
-        done, failed, steps = overall.done - here, overall.failed, overall.steps
-
-        def tell(progress: Progress) -> None:
-            overall.done, overall.failed = done + progress.done, failed + progress.failed
-            overall.steps = steps + progress.steps
-            self.watch(what, overall)
-
-        progress = run_study(study, self.store, self.engine, watch=tell)
-        self.made += progress.done - here
-        overall.failures += progress.failures
 
 
 def _about(out: Path, request: Request, runs: _Runs, table: pl.DataFrame, draws: Sequence[Draw]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -144,10 +144,24 @@ def in_shard(run: RunSpec, shard: tuple[int, int]) -> bool:
     return int(run.id, 16) % n == i - 1
 
 
-def portions_left(study: Study, store: Store, shard: tuple[int, int]) -> Iterator[list[RunSpec]]:
+def wanted_runs(studies: Sequence[Study], shard: tuple[int, int]) -> Iterator[RunSpec]:
+    """The runs of some studies that belong to a shard; one that several studies share comes once."""
+    mine = (run for study in studies for run in study.runs() if in_shard(run, shard))
+    if len(studies) == 1:
+        yield from mine
+        return
+    seen: set[str] = set()
+    for run in mine:
+        if run.id not in seen:
+            seen.add(run.id)
+            yield run
+
+
+def portions_left(studies: Sequence[Study], store: Store, shard: tuple[int, int]) -> Iterator[list[RunSpec]]:
     """Runs that nobody has finished yet, in portions; the store is looked at again before each portion."""
-    size = max(1, min(_RUNS_A_PORTION, _STEPS_A_PORTION // study.spec.steps, len(study) // _PORTIONS))
-    mine = (run for run in study.runs() if in_shard(run, shard))
+    steps, n = max(study.spec.steps for study in studies), sum(map(len, studies))
+    size = max(1, min(_RUNS_A_PORTION, _STEPS_A_PORTION // steps, n // _PORTIONS))
+    mine = wanted_runs(studies, shard)
     while portion := list(islice(mine, size)):
         done = store.done()
         left = [run for run in portion if run.id not in done]
@@ -160,10 +174,20 @@ def run_study(
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:  # fmt: skip
     """Fill the store with what is missing of a study."""
-    store.add_study(study)
+    return run_studies([study], store, engine, shard=shard, watch=watch)
+
+
+def run_studies(
+    studies: Sequence[Study], store: Store, engine: Engine, *, shard: tuple[int, int] = (1, 1),
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> Progress:  # fmt: skip
+    """Fill the store with what is missing of several studies, as if they were one."""
+    name = studies[0].spec.name if len(studies) == 1 else f"{len(studies)} studies"
+    for study in studies:
+        store.add_study(study)
     done = store.done()
-    names = [run.id for run in study.runs() if in_shard(run, shard)]
-    progress = Progress(len(names), sum(name in done for name in names))
+    names = [run.id for run in wanted_runs(studies, shard)]
+    progress = Progress(len(names), sum(known in done for known in names))
     del names, done
     watch(progress)
     unsaved: list[dict[str, Any]] = []
@@ -171,7 +195,7 @@ def run_study(
     with store.reporting() as report:
         try:
             # Closed here, not whenever it is forgotten: an interrupt in the middle of that would go unheard.
-            with closing(engine.outcomes(portions_left(study, store, shard))) as outcomes:
+            with closing(engine.outcomes(portions_left(studies, store, shard))) as outcomes:
                 for outcome in outcomes:
                     unsaved += outcome.rows
                     progress.add(outcome)
@@ -180,12 +204,12 @@ def run_study(
                     pause = min(max(_SAVE_SHARE * progress.seconds, _SAVE_SOONEST), _SAVE_LATEST)
                     if time.monotonic() - saved_at >= pause:
                         store.write(unsaved)
-                        report({"study": study.spec.name} | progress.figures())
+                        report({"study": name} | progress.figures())
                         unsaved, saved_at = [], time.monotonic()
         finally:
             store.write(unsaved)
     # What others stored meanwhile counts too, and what was lost meanwhile does not.
     done = store.done(afresh=True)
-    progress.done = sum(run.id in done for run in study.runs() if in_shard(run, shard))
+    progress.done = sum(run.id in done for run in wanted_runs(studies, shard))
     watch(progress)
     return progress

@@ -88,6 +88,7 @@ class Store:
         self.path = Path(path)
         self._files: dict[str, list[str]] = {}
         self._done: set[str] = set()
+        self._touched = -1
         self.damaged: list[Path] = []
         self.unread: list[Path] = []
         if self.path.exists() and not self.path.is_dir():
@@ -172,6 +173,11 @@ class Store:
         Only new files are read, and runs whose file is gone do not count. `afresh` reads every file again, whole, so
         that damage done meanwhile is noticed too.
         """
+        # A folder that was not touched since holds the same files; listing thousands takes longer than a short run.
+        touched = (self.path / "parts").stat().st_mtime_ns
+        if touched == self._touched and not afresh:
+            return self._done
+        self._touched = touched
         there = {path.name: path for path in self._parts()}
         if afresh:
             self._files = {}
