@@ -26,7 +26,8 @@ paper: .venv/ready ## reproduce the paper in reduced form, and write a page to o
 	$(BIN)/lacuna paper --out out/paper
 
 test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs
-	@.ci/install chromium || true # without it, the tests that open a page are skipped, and say so
+	@command -v chromium >/dev/null && $(BIN)/python -m playwright --version >/dev/null 2>&1 || \
+	  .ci/install chromium libatomic1 || true # without a browser, the tests that open a page are skipped, and say so
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/sb3 $(TESTS)
 
 check: .venv/ready ## check style, types and the import contract

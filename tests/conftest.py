@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,14 +15,15 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-NO_BROWSER = "they open a page, and there is no Chromium here: apt-get install chromium"
+NO_BROWSER = "they open a page, and there is no browser here that starts: apt-get install chromium libatomic1"
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium without a window. Playwright runs once in a process, so no test starts a browser of its own."""
     chromium = shutil.which("chromium")
-    if chromium is None:
+    driver = [sys.executable, "-m", "playwright", "--version"]  # a program of its own, which needs libatomic
+    if chromium is None or subprocess.run(driver, check=False, capture_output=True).returncode:
         if os.environ.get("CI") == "true":
             pytest.fail(NO_BROWSER, pytrace=False)
         pytest.skip(NO_BROWSER)

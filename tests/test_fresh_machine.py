@@ -31,6 +31,7 @@ PYTHON3 = """#!/bin/sh
 case "$*" in
   *ensurepip*) [ -e "$INSTALLED/python3.11-venv" ] ;;
   *print*) echo python3.11-venv ;;
+  "-m playwright "*) echo "python $*" >>"$LOG"; [ -z "$DRIVER_FAILS" ] ;;
   *version*) ;;
   "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && echo "venv" >>"$LOG" ;;
   *) echo "python $1 $2 $3" >>"$LOG" ;;
@@ -82,15 +83,16 @@ def fresh(tmp_path: Path) -> Fresh:
 
 
 INSTALL = "apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends {} (noninteractive)"
-GET_CHROMIUM = ["apt-get update ()", INSTALL.format("chromium")]
+GET_BROWSER = ["apt-get update ()", INSTALL.format("chromium libatomic1")]
 GET_VENV = ["apt-get update ()", INSTALL.format("python3.11-venv")]
+TRY_DRIVER = "python -m playwright --version"
 RUN_TESTS = "python -m pytest -q"
 
 
 def test_make_test_does_all_the_set_up(fresh: Fresh) -> None:
     made = fresh.run("make", "test")
     assert made.returncode == 0, made.stderr
-    assert fresh.done() == [*GET_VENV, "venv", "python -m pip install", *GET_CHROMIUM, RUN_TESTS]
+    assert fresh.done() == [*GET_VENV, "venv", "python -m pip install", *GET_BROWSER, RUN_TESTS]
 
 
 def test_what_is_there_is_not_installed(fresh: Fresh) -> None:
@@ -98,14 +100,20 @@ def test_what_is_there_is_not_installed(fresh: Fresh) -> None:
     assert fresh.run("make", "test").returncode == 0
     fresh.log.write_text("")
     assert fresh.run("make", "test").returncode == 0
-    assert fresh.done() == [RUN_TESTS]
+    assert fresh.done() == [TRY_DRIVER, RUN_TESTS]
+
+
+def test_a_browser_that_does_not_start_gets_the_library_it_lacks(fresh: Fresh) -> None:
+    fresh.has("chromium")
+    assert fresh.run("make", "test", DRIVER_FAILS="yes").returncode == 0
+    assert fresh.done()[-3:] == ["apt-get update ()", INSTALL.format("libatomic1"), RUN_TESTS]
 
 
 def test_another_user_than_root_installs_with_sudo(fresh: Fresh) -> None:
     fresh.user_is(1000)
     fresh.has("sudo", SUDO)
-    assert fresh.run(".ci/install", "chromium").returncode == 0
-    assert [line for line in fresh.done() if line != "sudo"] == GET_CHROMIUM
+    assert fresh.run(".ci/install", "chromium", "libatomic1").returncode == 0
+    assert [line for line in fresh.done() if line != "sudo"] == GET_BROWSER
     assert fresh.done().count("sudo") == 2
 
 
@@ -143,7 +151,7 @@ def test_without_a_browser_the_tests_run_all_the_same(fresh: Fresh) -> None:
     why = cannot_find_apt(fresh)
     made = fresh.run("make", "test")
     assert made.returncode == 0
-    assert made.stderr == f"Install chromium with your package manager: {why}.\n"
+    assert made.stderr == f"Install chromium libatomic1 with your package manager: {why}.\n"
     assert fresh.done() == [RUN_TESTS]
 
 
@@ -160,11 +168,11 @@ def test_without_a_browser_the_summary_says_once_what_to_install(tmp_path: Path)
     ran = pytest_here(*OPEN_A_PAGE, PATH=str(tmp_path))
     assert ran.returncode == 0, ran.stdout
     *_, said, counted = ran.stdout.splitlines()
-    assert ran.stdout.count("apt-get install chromium") == 1
+    assert ran.stdout.count("apt-get install chromium libatomic1") == 1
     n = re.match(r"(\d+) skipped", counted)
     assert n
     assert int(n[1]) > 1
-    assert said.startswith(f"{n[1]} tests skipped: they open a page, and there is no Chromium here")
+    assert said.startswith(f"{n[1]} tests skipped: they open a page, and there is no browser here that starts")
 
 
 def test_without_a_browser_continuous_integration_fails(tmp_path: Path) -> None:
