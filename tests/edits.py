@@ -157,6 +157,13 @@ def fill_array(file: File, rng: Random) -> None:
     array[...] = rng.choice(BROKEN) if array.dtype == np.float64 else rng.choice(WHOLE)
 
 
+def scatter_array(file: File, rng: Random) -> None:
+    """Numbers that are fine by themselves, and extreme together."""
+    array = file.arrays[rng.choice(("q_values", "q_values", *file.arrays))]
+    least, most = (-1.7e308, 1.7e308) if array.dtype == np.float64 else (0, 3)
+    array[...] = np.reshape([rng.choice((least, most, array.dtype.type(1))) for _ in range(array.size)], array.shape)
+
+
 def resize_array(file: File, rng: Random) -> None:
     name = rng.choice(list(file.arrays))
     array = file.arrays[name]
@@ -190,14 +197,13 @@ def change_counts(file: File, rng: Random) -> None:
     names = [f"{prefix}{name}" for name in ("keys", "lengths", "codes", "units")]
     if not all(name in file.arrays and file.arrays[name].size for name in names):
         return
-    keys, lengths, codes, units = (file.arrays[name] for name in names)
+    keys, _, codes, units = (file.arrays[name] for name in names)
     way = rng.randrange(5)
     if way == 0:
         file.arrays[names[0]] = np.sort(keys + rng.choice((-1, 1, 5, 50)))
     elif way == 1:
-        # As many rows as make the sum of their lengths wrap to what it was.
-        rows = np.full(2048, 2**53, dtype=np.int64)
-        file.arrays[names[0]], file.arrays[names[1]] = np.arange(2048), np.append(lengths, rows)[-2048:]
+        # Rows whose lengths add up to 2**64, that is to none, as soon as the sum wraps.
+        file.arrays |= dict(zip(names, (np.arange(2048), np.full(2048, 2**53), codes[:0], units[:0]), strict=True))
     elif way == 2:
         units *= rng.choice((2, 2**20, 2**40, 2**50))
     elif way == 3:
@@ -208,7 +214,8 @@ def change_counts(file: File, rng: Random) -> None:
 
 EDITS: tuple[tuple[Callable[[File, Random], None], int], ...] = (
     (change_header, 6), (change_settings, 2), (change_keys, 2), (change_moment, 2), (change_steps, 2),
-    (change_entry, 10), (fill_array, 3), (resize_array, 3), (swap_arrays, 2), (change_names, 2), (change_counts, 3),
+    (change_entry, 10), (fill_array, 3), (scatter_array, 2), (resize_array, 3), (swap_arrays, 2), (change_names, 2),
+    (change_counts, 3),
 )  # fmt: skip
 
 

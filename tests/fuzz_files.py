@@ -4,8 +4,7 @@
 
 Sound is a state whose probabilities are a distribution, and which takes 1,000 steps inside its arrays and can be saved
 and loaded again. Kernels run with bounds checking, in a child process with a cache of its own, since Numba's does not
-know of it. If the child dies, or needs a minute, the edit that it was at is to blame; ``--only``
-repeats it.
+know of it. If the child dies, or an edit takes it a minute, that edit is to blame; ``--only`` repeats it.
 """
 
 from __future__ import annotations
@@ -272,6 +271,8 @@ def fuzz(edits: int, seed: int, first: int = 0) -> tuple[Counter[str], list[str]
                 if result:
                     found[result[0]] += 1
                     first = at + 1
+                    if first % 1000 == 0:
+                        print(f"{first} of {end} edited files", file=sys.stderr)
                     if result[0] not in OUTCOMES[:2]:
                         bad.append(f"edit {at}: {': '.join(result)}")
         if first < end:
