@@ -83,8 +83,9 @@ def _mend_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+    for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=errors)
 
 
 def _drop_what_cannot_be_printed() -> None:
@@ -110,11 +111,12 @@ def _stoppable() -> Iterator[None]:
 
     def not_raised(told: sys.UnraisableHookArgs) -> None:
         if isinstance(told.exc_value, _Stopped):
-            signal.raise_signal(signal.SIGINT)
+            # Again in a moment: raised here, it would be lost here.
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
         else:
             hook(told)
 
-    handler, hook = signal.signal(signal.SIGINT, stop), sys.unraisablehook
+    handler, alarm, hook = signal.signal(signal.SIGINT, stop), signal.signal(signal.SIGALRM, stop), sys.unraisablehook
     sys.unraisablehook = not_raised
     try:
         yield
@@ -125,5 +127,7 @@ def _stoppable() -> Iterator[None]:
         raise
     finally:
         # From here on a second Ctrl-C ends the process at once.
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, signal.SIG_DFL if heard else handler)
+        signal.signal(signal.SIGALRM, alarm)
         sys.unraisablehook = hook

@@ -246,7 +246,7 @@ def checked_workers(workers: int | None) -> int:
 
 def _shard(text: str) -> tuple[int, int]:
     i, slash, n = text.partition("/")
-    if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
+    if not (slash and len(text) < 40 and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
         raise ValueError(f"shard is {text!r}; it must be i/n with i from 1 to n, e.g. 2/3")
     return int(i), int(n)
 
