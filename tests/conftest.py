@@ -15,6 +15,9 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+PATIENCE = 120_000.0
+"""Milliseconds until a page counts as stuck: a busy machine draws slowly, and that is no failure."""
+
 NO_BROWSER = "they open a page, and there is no browser here that starts: apt-get install chromium libatomic1"
 
 
@@ -28,10 +31,11 @@ def browser() -> Iterator[Browser]:
             pytest.fail(NO_BROWSER, pytrace=False)
         pytest.skip(NO_BROWSER)
     # Here, as the environment of Stable-Baselines3 has no Playwright and reads this file all the same.
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE)
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
         yield browser
         browser.close()

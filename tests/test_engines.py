@@ -16,6 +16,7 @@ import pytest
 
 from lacuna.study.runner import in_shard
 from lacuna.study.spec import Study
+from lacuna.study.store import Store
 from studies import STUDY, command, exported, finish, run, write_study
 
 
@@ -63,6 +64,32 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_bytes(tmp_path: Path)
         said, complaint = client.communicate(timeout=120)
     assert client.returncode == 0, complaint + said
     assert exported(tmp_path / "dask") == exported(tmp_path / "local")
+
+
+def test_a_scheduler_that_dies_ends_the_study_with_a_sentence_and_keeps_what_is_stored(tmp_path: Path) -> None:
+    # Long enough that it cannot be done before the scheduler dies.
+    study, store = write_study(tmp_path, STUDY.replace("steps = 250", "steps = 20_000")), tmp_path / "dask"
+    about = tmp_path / "scheduler.json"
+    with processes() as started:
+        scheduler = ["distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(about)]
+        started.append(start(scheduler, tmp_path / "scheduler.log"))
+        address = wait_for(about)
+        worker = ["distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        started.append(start(worker, tmp_path / "worker.log"))
+        words = command("run", study, "--out", store, "--engine", "dask", "--scheduler", address)
+        client = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not list(store.glob("parts/*.parquet")):
+            time.sleep(0.05)
+            assert client.poll() is None, client.communicate()
+        os.kill(started[0].pid, signal.SIGKILL)
+        said, complaint = client.communicate()
+    assert (client.returncode, said) == (1, "")
+    gone = f"the Dask scheduler at {address} is gone; what came back before is stored, and the same command goes on"
+    assert complaint == f"lacuna: {gone}\n"
+    assert not list((store / "running").iterdir())
+    opened = Store.existing(store)
+    assert 0 < len(opened.done(afresh=True)) < len(Study.read(study))
+    assert opened.damaged == []
 
 
 def test_no_scheduler_is_told_in_a_sentence(tmp_path: Path) -> None:

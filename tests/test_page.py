@@ -17,6 +17,7 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 import paper_runs
+from conftest import PATIENCE
 from lacuna.methods import YARDSTICKS
 from lacuna.report import paper_page
 from lacuna.report.charts import BEYOND, FIGURES
@@ -92,6 +93,7 @@ class Visit:
     def __init__(self, browser: Browser, address: str, **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
         self.troubles: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda message: self.troubles.append(message.text))

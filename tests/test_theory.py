@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 from scipy.stats import binom
 from typer.testing import CliRunner
 
+from conftest import PATIENCE
 from lacuna.cli import app
 from lacuna.theory.appendix import PARTS, STATEMENTS, examine
 from lacuna.theory.bandit import (
@@ -356,7 +357,7 @@ def test_threads_do_not_change_a_number() -> None:
 
 
 def test_effort_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="effort is 0; it must be above 0"):
+    with pytest.raises(ValueError, match="effort is 0; it must be between 0.01 and 10"):
         examine(effort=0)
 
 
@@ -442,6 +443,7 @@ def test_a_page_beside_the_papers_links_to_it(judgements: dict[str, Judgement], 
 def opened(browser: Browser, folder: Path, width: int = 1200, scheme: str = "light") -> tuple[Page, list[str]]:
     """The page with all its charts drawn, and every complaint and request it made."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_default_timeout(PATIENCE)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -482,6 +484,7 @@ def test_the_page_on_a_phone(browser: Browser, folder: Path) -> None:
 def test_a_finger_need_not_hit_a_mark(browser: Browser, folder: Path) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = context.new_page()
+    page.set_default_timeout(PATIENCE)
     page.goto((folder / "index.html").as_uri())
     page.locator("figure.chart[data-drawn]").nth(9).wait_for()
     mark = page.locator("#figure-regret .mark-symbol path").first

@@ -71,7 +71,7 @@ def refused(call: Callable[[], Any], words: str) -> None:
 
 
 def body(one: Agent, folder: Path) -> bytes:
-    one.save(folder / "agent")
+    one.save(folder / "agent", overwrite=True)
     return (folder / "agent").read_bytes()
 
 

@@ -70,8 +70,10 @@ def _run(command: Callable[[], int | None]) -> int:
 
 
 def _say(sentence: str) -> None:
+    # What a file is called must not steer the terminal.
+    plain = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in sentence)
     with suppress(OSError):
-        typer.echo(f"lacuna: {sentence}", err=True)
+        typer.echo(f"lacuna: {plain}", err=True)
 
 
 def _mend_streams() -> None:

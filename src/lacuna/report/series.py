@@ -19,6 +19,9 @@ from lacuna.report.looks import Look, look_of
 from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading, Selection, Shown, theta_of
 from lacuna.study.selection import MEASURES, SETTING, with_open_episode
 
+FIRST_FRESH = 1000
+"""Trials from this number on are fresh, unless draws say which are: they had no part in the choice of settings."""
+
 POINTS = 40
 """Points of a curve that are drawn: the early ones, where most happens, lie closer together."""
 
@@ -44,18 +47,24 @@ class Source:
     reading
         Which end of an episode: ``"episodic"`` or ``"continuing"``.
     selection, draws
-        How settings are chosen, and on which trials: as for `Evidence`.
+        How settings are chosen, and on which trials: as for `Evidence`. Without draws, settings are chosen on all
+        trials of the table numbered below 1000, and held out shown on the others.
     """
 
     table: pl.DataFrame = field(repr=False)
     reading: Reading = "episodic"
     selection: Selection = "as-published"
-    draws: Sequence[Draw] = DRAWS
+    draws: Sequence[Draw] | None = None
 
     @cached_property
     def evidence(self) -> Evidence:
         """The same as the claims see it."""
-        return Evidence(self.table, self.reading, self.selection, self.draws)
+        return Evidence(self.table, self.reading, self.selection, self.draws or [self._one_draw()])
+
+    def _one_draw(self) -> Draw:
+        trials = self.table.filter(continuing=self.reading == "continuing")["trial"].unique().sort()
+        tuning, fresh = tuple(trials.filter(trials < FIRST_FRESH)), tuple(trials.filter(trials >= FIRST_FRESH))
+        return Draw(tuning or DRAWS[0].tuning, fresh or DRAWS[0].fresh)
 
 
 @dataclass(frozen=True)
