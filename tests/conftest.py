@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from patience import PATIENCE
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-PATIENCE = 120_000.0
-"""Milliseconds until a page counts as stuck: a busy machine draws slowly, and that is no failure."""
 
 NO_BROWSER = "they open a page, and there is no browser here that starts: apt-get install chromium libatomic1"
 

@@ -17,7 +17,6 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 import paper_runs
-from conftest import PATIENCE
 from lacuna.methods import YARDSTICKS
 from lacuna.report import paper_page
 from lacuna.report.charts import BEYOND, FIGURES
@@ -30,6 +29,7 @@ from lacuna.study.claims import CLAIMS, Finding
 from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, SELECTIONS
 from lacuna.study.standing import KNOWING, OURS, REACHABLE, Standing
 from lacuna.study.verdicts import Ask, Basis, Region, Sample, decide
+from patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 WIDE: ViewportSize = {"width": 1280, "height": 900}

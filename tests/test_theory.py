@@ -16,7 +16,6 @@ from playwright.sync_api import Browser, Page, Request, expect
 from scipy.stats import binom
 from typer.testing import CliRunner
 
-from conftest import PATIENCE
 from lacuna.cli import app
 from lacuna.theory.appendix import PARTS, STATEMENTS, examine
 from lacuna.theory.bandit import (
@@ -46,6 +45,7 @@ from lacuna.theory.transitions import (
     recursive_moments,
     tuples,
 )
+from patience import PATIENCE
 
 VERDICTS = {
     "oracle-consistent": "holds",
@@ -357,7 +357,7 @@ def test_threads_do_not_change_a_number() -> None:
 
 
 def test_effort_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="effort is 0; it must be between 0.01 and 10"):
+    with pytest.raises(ValueError, match=r"effort is 0; it must be between 0\.01 and 10"):
         examine(effort=0)
 
 
