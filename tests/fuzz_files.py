@@ -20,9 +20,10 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,20 +69,34 @@ def every_settings() -> list[Settings]:
     return [*(Settings(name, alpha=0.3, gamma=0.9, epsilon=0.1) for name in METHODS), *several]
 
 
-def live(agent: Agent, steps: int, rng: np.random.Generator) -> None:
+class Event(NamedTuple):
+    """What a step may bring; `before` is what is seen if an episode has to begin with it."""
+
+    before: list[int | None]
+    reward: float
+    after: list[int | None]
+    ends: bool
+
+
+@lru_cache(64)
+def story(sizes: tuple[int, ...], steps: int, seed: int) -> list[Event]:
+    """Random events in a space."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(sizes, size=(2 * steps, len(sizes))).tolist()
+    hidden = (rng.random((2 * steps, len(sizes))) < 0.4).tolist()
+    seen = [[None if lost else v for v, lost in zip(*row, strict=True)] for row in zip(values, hidden, strict=True)]
+    chance = zip(rng.normal(size=steps).tolist(), (rng.random(steps) < 0.05).tolist(), strict=True)
+    return [Event(seen[2 * t], reward, seen[2 * t + 1], ends) for t, (reward, ends) in enumerate(chance)]
+
+
+def live(agent: Agent, steps: int, seed: int) -> None:
     """Let an agent, whatever it waits for, see, act and learn at random."""
-    d, sizes = agent.space.d, agent.space.sizes
-
-    def seen() -> list[int | None]:
-        values, hidden = rng.integers(sizes).tolist(), rng.random(d) < 0.4
-        return [None if lost else value for value, lost in zip(values, hidden, strict=True)]
-
-    for _ in range(steps):
+    for event in story(agent.space.sizes, steps, seed):
         if agent.action is None:
             if not agent.ready:
-                agent.begin(seen())
+                agent.begin(event.before)
             agent.act()
-        agent.learn(float(rng.normal()), seen(), terminated=bool(rng.random() < 0.05))
+        agent.learn(event.reward, event.after, terminated=event.ends)
 
 
 def agents() -> Iterator[Agent]:
@@ -91,7 +106,7 @@ def agents() -> Iterator[Agent]:
             space = (Space((3, 2, 4)), Space((40, 30, 20)), Space((5,)), Space((3, 1, 4)))[i % 4 if i % 3 else 0]
             agent = Agent(space, 3, settings, seed=5)
             if moment != "new":
-                live(agent, 120, np.random.default_rng(i))
+                live(agent, 120, seed=i)
                 agent.begin([0] * space.d)
             if moment in ("acted", "ended"):
                 agent.act()
@@ -148,8 +163,8 @@ def look_at(agent: Agent) -> None:
 def try_agent(path: Path) -> None:
     agent = Agent.load(path)
     look_at(agent)
-    for _ in range(4):
-        live(agent, STEPS // 4, np.random.default_rng(1))
+    for quarter in range(4):
+        live(agent, STEPS // 4, seed=quarter)
         look_at(agent)
     if agent.steps < ALMOST_FULL and max(agent.imputation.position, agent.exploration.position) < 2**79:
         agent.save(path)

@@ -140,6 +140,8 @@ def test_another_first_line_is_explained(first: bytes, words: str, tmp_path: Pat
 
 def test_what_is_no_file_is_explained(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in refused(tmp_path / "missing")
+    with pytest.raises(SaveFileError, match=r"'a\\x00b' cannot be read: embedded null byte"):
+        Agent.load("a\0b")
     (tmp_path / "folder").mkdir()
     assert "cannot be read: Is a directory" in refused(tmp_path / "folder")
     for foreign in (

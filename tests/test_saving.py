@@ -247,14 +247,19 @@ def test_an_empty_file_and_one_that_was_removed_are_replaced(tmp_path: Path) -> 
 
 
 def test_a_file_is_known_by_any_of_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
     agent = experienced()
-    agent.save(tmp_path / "a")
-    (tmp_path / "link").symlink_to(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    for name in ("a", "./a", str(tmp_path / "link" / "a")):
+    agent.save(folder / "a")
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "a").symlink_to(folder / "a")
+    monkeypatch.chdir(folder)
+    for name in ("a", "./a", tmp_path / "link" / "a", tmp_path / "a", tmp_path / "a", "a"):
         step(agent)
         agent.save(name)
-    assert Agent.load("a").steps == 63
+    assert Agent.load("a").steps == 66
+    assert (tmp_path / "a").is_symlink()
+    assert names_in(tmp_path) == ["a", "folder", "link"]
 
 
 @pytest.mark.parametrize("renamed", [False, True])

@@ -80,12 +80,13 @@ class KnownFiles:
         self, path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: Arrays, *, overwrite: bool
     ) -> None:
         """Write a file whole, unless that would replace what this agent or run does not know."""
-        path, key = Path(path), os.path.realpath(path)
+        # The file itself: a link to it stays a link.
+        key = os.path.realpath(path)
         content = _encode(kind, header, arrays)
         known = self._seals.pop(key, ())
 
         def claim() -> None:
-            there = _seal(path)
+            there = _seal(Path(key))
             if not overwrite and there not in (None, *known):
                 raise SaveFileError(_why_kept(path, kind, known=bool(known)))
             # Either may be there if this is interrupted just before or just after the renaming.
@@ -93,7 +94,7 @@ class KnownFiles:
 
         if known:
             self._seals[key] = known
-        write_whole(path, content, claim)
+        write_whole(Path(key), content, claim)
         self._seals[key] = (content[-_TAIL:],)
         if len(self._seals) > _MOST_KNOWN:
             del self._seals[next(iter(self._seals))]
@@ -106,7 +107,7 @@ def read(
     return KnownFiles().read(path, kind, other_kernels)
 
 
-def _why_kept(path: Path, kind: str, *, known: bool) -> str:
+def _why_kept(path: str | os.PathLike[str], kind: str, *, known: bool) -> str:
     if known:
         return (
             f"{path} was saved by someone else since this {kind} was loaded from it or saved to it, and that would be "
@@ -221,6 +222,8 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise SaveFileError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise SaveFileError(f"{str(path)!r} cannot be read: {error}") from error
 
 
 def _decode(
