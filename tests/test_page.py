@@ -122,8 +122,9 @@ def visit(opened: Visit) -> Iterator[Visit]:
 
 def draw_all(page: Page) -> None:
     """Wait until every chart is drawn in the width there is."""
-    page.wait_for_function("""() => [...document.querySelectorAll("figure.chart")].every(
-        (figure) => Number(figure.dataset.drawn) === figure.querySelector(".drawing").clientWidth)""")
+    drawn = """() => [...document.querySelectorAll("figure.chart")].every(
+        (figure) => Number(figure.dataset.drawn) === figure.querySelector(".drawing").clientWidth)"""
+    page.wait_for_function(drawn, timeout=180_000)
 
 
 def lines(page: Page, figure: str) -> int:
