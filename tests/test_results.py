@@ -42,7 +42,8 @@ def test_the_results_are_of_every_claim_reading_and_way_of_choosing() -> None:
     assert len(RESULTS["findings"]) == len(CLAIMS) * len(READINGS) * len(SELECTIONS) == 96
     assert RESULTS["about"]["command"] == "lacuna paper --full --continuing --honest --out out/paper"
     assert RESULTS["about"]["steps"] == 50_000
-    assert len(RESULTS["about"]["fresh_trials"]) == 50
+    assert len(RESULTS["about"]["fresh_trials"]) == 160
+    assert RESULTS["about"]["draws"] == 8
 
 
 @pytest.mark.parametrize("claim", [claim.id for claim in CLAIMS])
