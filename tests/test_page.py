@@ -560,7 +560,7 @@ def test_what_a_longer_command_would_add_is_told(visit: Visit) -> None:
     assert visit.page.get_by_text("More can be known").count() == 0
     one = headline({}, [], {"form": "reduced", "selections": ["as-published"]}, paper_runs.table())
     assert "<code>--full</code> runs all of it" in one
-    assert "<code>--honest</code> adds 50 fresh ones" in one
+    assert "<code>--honest</code> adds 160 fresh trials in 8 draws" in one
     other = headline({}, [], {"form": "full", "selections": ["as-published"]}, paper_runs.table())
     assert "--full" not in other
     assert "--honest" in other
