@@ -112,10 +112,9 @@ def run(
 
     study = Study.read(file)
     cores = checked_workers(workers)
-    if scheduler is not None and engine != "dask":
-        raise ValueError(
-            f"scheduler is {scheduler!r}, but the engine is {engine}; a scheduler belongs to --engine dask"
-        )
+    for name, value, owner in (("scheduler", scheduler, "dask"), ("partition", partition, "slurm")):
+        if value is not None and engine != owner:
+            raise ValueError(f"{name} is {value!r}, but the engine is {engine}; it belongs to --engine {owner}")
     if engine == "slurm" and shard != "1/1":
         raise ValueError(f"shard is {shard!r}, but the SLURM engine makes its own shards; say how many with --tasks")
     where: AbstractContextManager[Fill]
