@@ -8,9 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 
@@ -186,3 +189,13 @@ def test_there_is_one_browser_for_all_tests() -> None:
     assert len(tests) >= 2
     planned = pytest_here("--setup-plan", *tests).stdout
     assert re.findall(r"SETUP +(.) browser\b", planned) == ["S"]
+
+
+def test_every_pinned_package_runs_on_the_oldest_python_that_lacuna_takes() -> None:
+    # pip refuses a pin that asks for a later bugfix release than the one a distribution ships.
+    pins = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
+    installed = {canonicalize_name(found.name): found for found in distributions()}
+    here = [installed[name] for pin in pins if (name := canonicalize_name(pin)) in installed]
+    wanted = {found.name: found.metadata.get("Requires-Python") or "" for found in here}
+    assert len(wanted) > 40
+    assert {name: rule for name, rule in wanted.items() if not SpecifierSet(rule).contains("3.11.0")} == {}
