@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from lacuna.methods import Settings
+from lacuna.learning.methods import Settings
+from lacuna.running.trials import Problem, run_trials
 from lacuna.study.selection import MEASURES, MEASURES_WITH_OPEN, choose, chosen_runs, with_open_episode
 from lacuna.study.statistics import (
     KINDS,
@@ -31,7 +32,6 @@ from lacuna.study.statistics import (
     paired_difference,
     probability_of_improvement,
 )
-from lacuna.trials import Problem, run_trials
 
 STEPS = 20_000
 TRIALS = (5, 30)
@@ -126,7 +126,7 @@ def flattery_on_real_runs(studies: int, rng: np.random.Generator, n: int = 5, tr
 def real_runs(settings: Settings, seeds: Iterable[int], *, stay: bool = False) -> pl.DataFrame:
     problem = Problem.named("lake", MISSINGNESS, {"stay": stay})
     rows = run_trials(problem, settings, steps=STEPS, seeds=list(seeds), workers=2)
-    kept = ("steps", "episodes", *MEASURES, "open_reward", "open_water_steps", "open_steps")
+    kept = ("steps", "episodes", *MEASURES, "open_reward", "open_bad_steps", "open_steps")
     fixed = {"world": "lake", "parameters": "", "missingness": MISSINGNESS, "continuing": False, "stay": stay}
     fixed |= {"first_observed": True}
     return with_open_episode(

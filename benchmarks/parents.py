@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lacuna.methods import DEFAULT
-from lacuna.rollout import Run
-from lacuna.trials import Problem
+from lacuna.learning.methods import DEFAULT
+from lacuna.running.run import Run
+from lacuna.running.trials import Problem
 
 CASES = (("lake", "colour", (0.2, 0.4, 0.6, 0.8)), ("taxi", "taxi column", (0.2, 0.5, 0.7)))
 

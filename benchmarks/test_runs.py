@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from lacuna.methods import METHODS, Settings
+from lacuna.learning.methods import METHODS, Settings
 from lacuna.missingness import parse
-from lacuna.rollout import Run
+from lacuna.running.run import Run
 from lacuna.worlds.lake import Lake
 
 STEPS = 20_000

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lacuna.rollout import Run
+from lacuna.running.run import Run
 from lacuna.study.engines import Local
 from lacuna.study.runner import execute, problem_of, run_study
 from lacuna.study.spec import RunSpec, Study

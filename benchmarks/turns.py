@@ -9,10 +9,10 @@ nothing.
 
 from __future__ import annotations
 
-from lacuna.methods import DEFAULT, Settings
+from lacuna.learning.methods import DEFAULT, Settings
 from lacuna.paper.plan import beyond_studies
-from lacuna.rollout import Run
-from lacuna.trials import Problem
+from lacuna.running.run import Run
+from lacuna.running.trials import Problem
 
 CASES = (
     Settings("mi-synthetic"),

@@ -11,16 +11,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from lacuna.measures import mean_and_error
-from lacuna.methods import METHODS, Settings
-from lacuna.trials import Problem, run_trials
+from lacuna.learning.methods import METHODS, Settings
+from lacuna.running.measures import mean_and_error
+from lacuna.running.trials import Problem, run_trials
 
 CHOICES = [Settings(method.name) for method in METHODS.values()] + [
     Settings(method.name, K=1) for method in METHODS.values() if method.multiple
 ]
 COLUMNS = {
     "mean_total_reward": "reward",
-    "mean_water_steps": "water",
+    "mean_bad_steps": "water",
     "mean_path_length": "path",
     "episodes": "episodes",
 }

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.study.claims_beyond import FOG_BOTH, FOG_ONLY, HIGH_RATES, MCOLOR
-from lacuna.study.evidence import (
+from lacuna.paper.claims_beyond import FOG_BOTH, FOG_ONLY, HIGH_RATES, MCOLOR
+from lacuna.paper.evidence import (
     ALL_METHODS,
     MI,
     MI_CONSERVATIVE,
@@ -134,10 +134,10 @@ def row(
         "world": "lake", "parameters": "continuing=True" if continuing else "", "continuing": continuing,
         "missingness": missingness, "first_observed": True, "steps": 50_000, **shown._asdict(), "vote": "sampled",
         "update": "sequential", "alpha": alpha, "gamma": 1.0, "epsilon": epsilon, "stay": stay, "trial": trial,
-        "episodes": 1000, "open_reward": 0.0, "open_water_steps": 0, "open_steps": 0,
-        "mean_total_reward": figures.reward + shift + own[0], "mean_water_steps": figures.water + own[1] / 100,
+        "episodes": 1000, "open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0,
+        "mean_total_reward": figures.reward + shift + own[0], "mean_bad_steps": figures.water + own[1] / 100,
         "mean_path_length": figures.path + own[2], "reward_per_step_early": figures.early + shift / 10 + own[3] / 10,
-        "stay_share": figures.stayed + own[4] / 1000,
+        "idle_share": figures.stayed + own[4] / 1000,
     }  # fmt: skip
 
 

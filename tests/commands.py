@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lacuna import cli
+from lacuna import command as cli
 
 
 class Answer(NamedTuple):

@@ -28,15 +28,15 @@ from typing import NamedTuple
 import numpy as np
 
 from edits import edited
-from lacuna.agent import Agent
-from lacuna.cache import cache_folders
-from lacuna.mdp import TabularMDP
-from lacuna.methods import DEFAULT, METHODS, Settings
+from lacuna.kernels.cache import cache_folders
+from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Uniforms, draw
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import DEFAULT, METHODS, Settings
+from lacuna.learning.savefile import OtherKernelsWarning, SaveFileError
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, parse
-from lacuna.rollout import Run
-from lacuna.savefile import OtherKernelsWarning, SaveFileError
-from lacuna.space import Space
-from lacuna.streams import Uniforms, draw
+from lacuna.running.run import Run
 from lacuna.worlds.toys import corridor
 from problems import follower, lake, mechanisms
 from sentences import one_sentence

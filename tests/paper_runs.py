@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from lacuna.report.series import Source
-from lacuna.study.evidence import Draw, Reading, Selection
+from lacuna.paper.evidence import Draw, Reading, Selection
+from lacuna.paper.points import Source
 from lacuna.study.runner import execute
 from lacuna.study.spec import Study
 from lacuna.study.store import SCHEMA

@@ -8,12 +8,12 @@ from itertools import product
 
 import numpy as np
 
-from lacuna.loop import Trace
-from lacuna.mdp import TabularMDP
-from lacuna.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.kernels.space import Space
+from lacuna.learning.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, by_component, by_true_state, parse
-from lacuna.rollout import Run
-from lacuna.space import Space
+from lacuna.running.loop import Trace
+from lacuna.running.run import Run
 from lacuna.worlds.lake import Lake
 
 READINGS = ("episodic", "continuing")

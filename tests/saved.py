@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from edits import TAIL, sealed
-from lacuna.agent import Agent
-from lacuna.methods import Settings
-from lacuna.savefile import SaveFileError
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import Settings
+from lacuna.learning.savefile import SaveFileError
 from sentences import one_sentence
 
 

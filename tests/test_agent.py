@@ -14,12 +14,12 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from lacuna.agent import Agent
-from lacuna.methods import METHODS, VOTES, Settings
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, VOTES, Settings
+from lacuna.learning.qlearning import MAX_REWARD
 from lacuna.missingness import mcar
-from lacuna.qlearning import MAX_REWARD
-from lacuna.rollout import DRIVERS, Run
-from lacuna.space import Space
+from lacuna.running.run import DRIVERS, Run
 from lacuna.worlds.toys import corridor
 from sentences import one_sentence
 

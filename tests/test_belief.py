@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import naive
-from lacuna.mdp import TabularMDP
-from lacuna.methods import Settings
+from lacuna.kernels.space import Space
+from lacuna.learning.methods import Settings
+from lacuna.mdp.environment import TabularEnv
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, MissingObservation, mcar, parse
 from lacuna.missingness.label import pattern_probabilities, patterns
 from lacuna.missingness.mechanism import mask_probability
-from lacuna.space import Space
-from lacuna.trials import Problem
-from lacuna.worlds.gym import TabularEnv
+from lacuna.running.belief import expect_move, expect_start, take_evidence
+from lacuna.running.trials import Problem
+from lacuna.running.truth import truth_of
+from lacuna.running.yardstick import YardstickRun
 from lacuna.worlds.lake import Lake
-from lacuna.yardsticks.belief import expect_move, expect_start, take_evidence
-from lacuna.yardsticks.run import YardstickRun
-from lacuna.yardsticks.truth import truth_of
 from naive_belief import NaiveBelief, State
 from problems import READINGS, lake, mechanisms
 

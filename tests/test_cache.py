@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from lacuna import cache
+from lacuna.kernels import cache
 
 PACKAGE = Path(cache.__file__).parent
 SAID = "compiling the kernels: about 20 seconds, once"
 
 # Two kernels of one file, so that something is compiled twice.
 TINY = """
-from lacuna.compiled import kernel
+from lacuna.kernels.compiled import kernel
 
 @kernel
 def twice(x):
@@ -138,7 +138,7 @@ def test_kernels_are_kept_in_the_first_folder_that_can_be_written_to(machine: Ma
     places["user's"].mkdir()
     found = machine.python(f"""
 import json, itertools, os
-from lacuna.cache import cache_folders
+from lacuna.kernels.cache import cache_folders
 found = []
 for writable in itertools.product([True, False], repeat=3):
     for place, yes in zip({list(map(str, places.values()))!r}, writable):
@@ -323,7 +323,7 @@ FIRST_COMMANDS = {
 @pytest.mark.parametrize("use", [*FIRST_USES, *FIRST_COMMANDS])
 def test_the_first_use_says_at_once_that_it_compiles(use: str, machine: Machine) -> None:
     Path("study.toml").write_text(STUDY)
-    how = ["-c", FIRST_USES[use]] if use in FIRST_USES else ["-m", "lacuna.cli", *FIRST_COMMANDS[use]]
+    how = ["-c", FIRST_USES[use]] if use in FIRST_USES else ["-m", "lacuna.command", *FIRST_COMMANDS[use]]
     terminal = Terminal([sys.executable, *how], machine.environment)
     said = terminal.read_until(SAID)
     still_at_it = terminal.process.poll() is None

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
-from lacuna.methods import METHODS, YARDSTICKS
-from lacuna.report.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
+from lacuna.learning.methods import METHODS, YARDSTICKS
+from lacuna.paper.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
+from lacuna.paper.comparison import KNOWING
+from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
+from lacuna.paper.points import PATH, REWARD, STAY, WATER, Wanted, by_rate, over_time
+from lacuna.paper.world_chart import worlds
 from lacuna.report.files import spec_of, write_files
-from lacuna.report.looks import DARK, Look, look_of, name_of
 from lacuna.report.panels import LOWEST, Panel, chart_of
-from lacuna.report.series import PATH, REWARD, STAY, WATER, Wanted, by_rate, over_time
-from lacuna.report.world_chart import worlds
-from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
+from lacuna.report.styles import DARK, Look, look_of, name_of
 from lacuna.study.selection import MEASURES
-from lacuna.study.standing import KNOWING
 from lacuna.study.store import SCHEMA
 
 EVERY = Wanted.plain(*ALL_METHODS)
@@ -121,7 +121,7 @@ def test_means_against_the_rate_are_those_of_the_runs(table: pl.DataFrame) -> No
         (group for _, group in runs.group_by("epsilon", "stay")),
         key=lambda group: group["mean_total_reward"].to_numpy().mean(),
     )
-    values = best["mean_water_steps"].to_numpy()
+    values = best["mean_bad_steps"].to_numpy()
     reach = stats.t.ppf(0.975, 2) * values.std(ddof=1) / math.sqrt(3)
     assert point["n"] == 3
     assert point["mean"] == pytest.approx(values.mean(), rel=1e-3)
@@ -177,7 +177,7 @@ def test_the_share_of_stay_actions_is_over_all_steps(table: pl.DataFrame, specs:
         if row["panel"] == f"mcar:0.4 {STAY}" and row["x"] == paper_runs.STEPS and row["series"] == "ε = 0, may stay"
     ]
     runs = table.filter(continuing=False, stay=True, epsilon=0.0, missingness="mcar:0.4")
-    wanted = runs.filter(pl.col("trial") < 1000)["stay_share"].mean()
+    wanted = runs.filter(pl.col("trial") < 1000)["idle_share"].mean()
     assert last == [pytest.approx(wanted, rel=1e-3)]
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lacuna.agent import Agent
 from lacuna.checks import CheckFailedError, check_agent
-from lacuna.methods import METHODS, UPDATES, VOTES, Settings
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, UPDATES, VOTES, Settings
 
 A = 3
 

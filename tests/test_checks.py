@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lacuna.checks import CheckFailedError, check_mechanism, check_world, worlds
-from lacuna.mdp import TabularMDP
+from lacuna.kernels.space import Space
+from lacuna.mdp.environment import TabularEnv
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, MissingObservation, bursts, mcar
-from lacuna.space import Space
-from lacuna.worlds.gym import TabularEnv
 from lacuna.worlds.registry import WORLDS, make_world
 from test_missingness import every_mechanism
 

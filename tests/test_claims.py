@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from claims_tables import MADE_FALSE, MCAR, THETAS, Figures, as_the_paper_says, row, table
-from lacuna.study.claims import CLAIMS, Finding, judge
-from lacuna.study.evidence import V1, V2, Draw, Evidence, Reading, Selection, Shown
+from lacuna.paper.claims import CLAIMS, Finding, judge
+from lacuna.paper.evidence import V1, V2, Draw, Evidence, Reading, Selection, Shown
+from lacuna.paper.verdicts import decide
 from lacuna.study.statistics import mean_interval
 from lacuna.study.store import SCHEMA
-from lacuna.study.verdicts import decide
 
 NAMES = [
     "mcar-low-theta-similar", "mcar-mi-best", "mcar-mi-robust", "mcar-conservative-slower",
@@ -300,7 +300,7 @@ def test_runs_of_another_world_or_vote_are_left_out(true_runs: pl.DataFrame) -> 
     [
         (lambda runs: judge(runs, reading=cast(Any, "other")), "reading is 'other'"),
         (lambda runs: judge(runs, selection=cast(Any, "other")), "selection is 'other'"),
-        (lambda runs: judge(runs.drop("stay_share")), "no column stay_share"),
+        (lambda runs: judge(runs.drop("idle_share")), "no column idle_share"),
         (lambda runs: judge(pl.concat([runs, runs.with_columns(steps=pl.lit(7, pl.Int64))])), "different lengths"),
     ],
 )

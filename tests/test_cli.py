@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import lacuna
-from lacuna import cli
-from lacuna.methods import METHODS
+from lacuna import command as cli
+from lacuna.learning.methods import METHODS
 from lacuna.missingness import MECHANISMS
 from lacuna.worlds.registry import WORLDS
 
 COMMANDS = ("run", "methods", "worlds", "bench")
 KEYS = {
-    "mean_total_reward", "mean_water_steps", "mean_path_length", "episodes", "reward_per_step", "stay_share", "seed",
+    "mean_total_reward", "mean_bad_steps", "mean_path_length", "episodes", "reward_per_step", "idle_share", "seed",
     "seconds",
 }  # fmt: skip
 
@@ -77,7 +77,7 @@ def test_json_holds_an_object_per_trial(command: Command) -> None:
         assert row["steps"] == 600
         assert row["seconds"] > 0
         assert sum(row["hidden_shares"]) == pytest.approx(1.0)
-        assert 0 < row["stay_share"] < 1
+        assert 0 < row["idle_share"] < 1
 
 
 def test_trials_do_not_depend_on_how_many_run_at_a_time(command: Command) -> None:
@@ -228,7 +228,7 @@ def test_the_installed_command_works() -> None:
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    program = "import sys, lacuna.cli; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    program = "import sys, lacuna.command; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert {"lacuna", "typer"} <= set(done.stdout.split())
     assert not {"numba", "scipy", "polars", "llvmlite"} & set(done.stdout.split())

@@ -14,13 +14,13 @@ import pytest
 
 from edits import File
 from fuzz_files import fuzz
-from lacuna.agent import Agent
-from lacuna.measures import SUMS
-from lacuna.methods import METHODS, Impute, Settings, Teach
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, Impute, Settings, Teach
+from lacuna.learning.savefile import SaveFileError
 from lacuna.missingness import bursts, none
-from lacuna.rollout import Run
-from lacuna.savefile import SaveFileError
-from lacuna.space import Space
+from lacuna.running.measures import SUMS
+from lacuna.running.run import Run
 from problems import lake
 from saved import body_of, experienced, refused, resealed, whole_body
 

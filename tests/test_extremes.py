@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from commands import Call, caller
-from lacuna import cli
+from lacuna import command as cli
 from lacuna.missingness import MECHANISMS
 from studies import write_study
 

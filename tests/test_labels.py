@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lacuna.mdp import TabularMDP
+from lacuna.kernels.space import Space
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import (
     Mechanism,
     RateBy,
@@ -28,7 +29,6 @@ from lacuna.missingness import (
     parse,
     whole,
 )
-from lacuna.space import Space
 from lacuna.worlds.registry import make_world
 
 LAKE = Space((8, 8, 3), ("row", "column", "colour"))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import naive
-from lacuna.mdp import TabularMDP
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.worlds.lake import MOVES, PAPER_MAP, Lake, Rewards
 from lacuna.worlds.lake_picture import LakePainter
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lacuna.agent import Agent
-from lacuna.loop import Trace
-from lacuna.mdp import TabularMDP
-from lacuna.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.mdp.environment import TabularEnv
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar, none
-from lacuna.rollout import Run
-from lacuna.space import Space
-from lacuna.worlds.gym import TabularEnv
+from lacuna.running.loop import Trace
+from lacuna.running.run import Run
 from problems import READINGS, lake, mechanisms
 
 MI = [method.name for method in METHODS.values() if method.multiple]

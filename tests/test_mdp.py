@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lacuna.mdp import Outcome, TabularMDP, _cumulative, move, pick, start_state
-from lacuna.space import Space
-from lacuna.streams import Stream, Uniforms
+from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Stream, Uniforms
+from lacuna.mdp.dynamics import move, pick, start_state
+from lacuna.mdp.tabular import Outcome, TabularMDP, _cumulative
 
 Table = dict[int, dict[int, list[Outcome]]]
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna.loop import Trace
-from lacuna.mdp import TabularMDP
-from lacuna.measures import SUMS, blank_tally, calibration_error, episode_means, figures, mean_and_error
-from lacuna.methods import METHODS, Settings
+from lacuna.kernels.space import Space
+from lacuna.learning.methods import METHODS, Settings
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar, none
-from lacuna.rollout import DRIVERS, Run
-from lacuna.space import Space
-from lacuna.trials import EARLY, Problem, run_trial
+from lacuna.running.loop import Trace
+from lacuna.running.measures import SUMS, blank_tally, calibration_error, episode_means, figures, mean_and_error
+from lacuna.running.run import DRIVERS, Run
+from lacuna.running.trials import EARLY, Problem, run_trial
 from problems import READINGS, lake, mechanisms
 
 GUESS = ["last-fully-observed", "last-observed", "mi-synthetic", "mi-conservative", "mi-available"]
@@ -49,18 +49,18 @@ def expected_figures(mdp: TabularMDP, trace: Trace, method: str) -> dict[str, An
         "episodes": len(completed),
         "steps": n,
         "mean_total_reward": mean([float(trace.reward[steps].sum()) for steps in completed]),
-        "mean_water_steps": mean([float(water[steps].sum()) for steps in completed]),
+        "mean_bad_steps": mean([float(water[steps].sum()) for steps in completed]),
         "mean_path_length": mean([float(len(steps)) for steps in completed]),
         "reward_per_step": float(trace.reward.mean()),
-        "stay_share": float((trace.action == stay).mean()),
+        "idle_share": float((trace.action == stay).mean()),
         "hidden_shares": [float((hidden == h).mean()) for h in range(mdp.space.d + 1)],
         "open_steps": len(open_steps),
         "open_reward": float(trace.reward[open_steps].sum()),
-        "open_water_steps": int(water[open_steps].sum()),
+        "open_bad_steps": int(water[open_steps].sum()),
         "cut_episodes": len(cut),
         "cut_steps": len(lost),
         "cut_reward": float(trace.reward[lost].sum()),
-        "cut_water_steps": int(water[lost].sum()),
+        "cut_bad_steps": int(water[lost].sum()),
     } | (expected_guesses(mdp, trace) if method in GUESS else dict.fromkeys(GUESSES))
 
 
@@ -122,9 +122,9 @@ def test_an_episode_that_was_cut_off_is_not_a_completed_one() -> None:
         run.advance(11)
         assert run.figures()["episodes"] == 0
         assert run.figures()["mean_path_length"] is None
-        assert [run.figures()[key] for key in ("open_steps", "open_reward", "open_water_steps")] == [2, 1.0, 1]
+        assert [run.figures()[key] for key in ("open_steps", "open_reward", "open_bad_steps")] == [2, 1.0, 1]
         assert run.figures()["reward_per_step"] == 4 / 11
-        cut = ("cut_episodes", "cut_steps", "cut_reward", "cut_water_steps")
+        cut = ("cut_episodes", "cut_steps", "cut_reward", "cut_bad_steps")
         assert [run.figures()[key] for key in cut] == [3, 9, 3.0, 6]
         assert episode_means(run.tally.sums, count_open=True)["mean_path_length"] == 11 / 4
 
@@ -134,47 +134,47 @@ def sums(**values: float) -> Any:
 
 
 def test_means_per_episode_with_and_without_the_open_one() -> None:
-    stuck = sums(steps=5000, episodes=2, episode_reward=170.0, episode_water=1, episode_steps=40, open_reward=-4960.0,
-                 open_water=300, open_steps=4960)  # fmt: skip
-    lucky = {"mean_total_reward": 85.0, "mean_water_steps": 0.5, "mean_path_length": 20.0}
-    honest = {"mean_total_reward": -4790 / 3, "mean_water_steps": 301 / 3, "mean_path_length": 5000 / 3}
+    stuck = sums(steps=5000, episodes=2, episode_reward=170.0, episode_bad=1, episode_steps=40, open_reward=-4960.0,
+                 open_bad=300, open_steps=4960)  # fmt: skip
+    lucky = {"mean_total_reward": 85.0, "mean_bad_steps": 0.5, "mean_path_length": 20.0}
+    honest = {"mean_total_reward": -4790 / 3, "mean_bad_steps": 301 / 3, "mean_path_length": 5000 / 3}
     assert episode_means(stuck) == lucky
     assert episode_means(stuck, count_open=True) == pytest.approx(honest)
     # An episode that has not begun is not counted.
-    closed = sums(steps=40, episodes=2, episode_reward=170.0, episode_water=1, episode_steps=40)
+    closed = sums(steps=40, episodes=2, episode_reward=170.0, episode_bad=1, episode_steps=40)
     assert episode_means(closed, count_open=True) == lucky
     nothing = dict.fromkeys(lucky)
     assert episode_means(sums()) == episode_means(sums(), count_open=True) == nothing
     assert episode_means(sums(open_steps=9, open_reward=-9)) == nothing
     assert episode_means(sums(open_steps=9, open_reward=-9), count_open=True) == {
         "mean_total_reward": -9.0,
-        "mean_water_steps": 0.0,
+        "mean_bad_steps": 0.0,
         "mean_path_length": 9.0,
     }
 
 
 def test_figures_of_a_tally_made_by_hand() -> None:
     tally = blank_tally(n_actions=3, d=2, K=4)
-    tally.sums[:] = sums(steps=10, reward=-5.0, episodes=1, episode_reward=95.0, episode_water=2, episode_steps=6,
-                         open_reward=-100.0, open_water=4, open_steps=4)  # fmt: skip
+    tally.sums[:] = sums(steps=10, reward=-5.0, episodes=1, episode_reward=95.0, episode_bad=2, episode_steps=6,
+                         open_reward=-100.0, open_bad=4, open_steps=4)  # fmt: skip
     tally.actions[:] = [1, 7, 2]
     tally.hidden[:] = [5, 4, 1]
     tally.guesses[:] = [24, 18, 20, 11]
-    found = figures(tally, Settings(K=4).rules, ("left", "right", "stay"))
-    assert found["stay_share"] == 0.2
+    found = figures(tally, Settings(K=4).rules, 2)
+    assert found["idle_share"] == 0.2
     assert found["hidden_shares"] == [0.5, 0.4, 0.1]
     assert found["guessed_right"] == 0.75
     assert found["weight_on_truth"] == 0.55
     assert found["mean_total_reward"] == 95.0
-    assert (found["open_steps"], found["open_reward"], found["open_water_steps"]) == (4, -100.0, 4)
-    assert figures(tally, Settings(K=4).rules, ("left", "right", "up"))["stay_share"] == 0.0
+    assert (found["open_steps"], found["open_reward"], found["open_bad_steps"]) == (4, -100.0, 4)
+    assert figures(tally, Settings(K=4).rules, -1)["idle_share"] == 0.0
 
 
 def test_figures_of_nothing_are_not_numbers() -> None:
-    found = figures(blank_tally(3, 2, 4), Settings(K=4).rules, ("left", "right", "stay"))
+    found = figures(blank_tally(3, 2, 4), Settings(K=4).rules, 2)
     undefined = [key for key, value in found.items() if value is None]
     assert set(undefined) == {
-        "mean_total_reward", "mean_water_steps", "mean_path_length", "reward_per_step", "stay_share", *GUESSES
+        "mean_total_reward", "mean_bad_steps", "mean_path_length", "reward_per_step", "idle_share", *GUESSES
     }  # fmt: skip
 
 

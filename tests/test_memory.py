@@ -17,19 +17,19 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from lacuna import savefile
-from lacuna.agent import Agent, agent_bytes
-from lacuna.imputation.available import blank_kin, part_rows
-from lacuna.learner import memory_bytes
-from lacuna.mdp import TabularMDP
-from lacuna.memory_limit import memory_limit
-from lacuna.methods import DEFAULT, METHODS, Settings
+from lacuna.kernels.memory_limit import memory_limit
+from lacuna.kernels.space import Space
+from lacuna.learning import savefile
+from lacuna.learning.agent import Agent, agent_bytes
+from lacuna.learning.component_counts import blank_kin, part_rows
+from lacuna.learning.learner import memory_bytes
+from lacuna.learning.methods import DEFAULT, METHODS, Settings
+from lacuna.learning.savefile import SaveFileError
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar
-from lacuna.rollout import Run
-from lacuna.savefile import SaveFileError
-from lacuna.space import Space
+from lacuna.running.run import Run
+from lacuna.running.yardstick import YardstickRun
 from lacuna.worlds.toys import corridor
-from lacuna.yardsticks.run import YardstickRun
 from saved import experienced
 from sentences import one_sentence
 
@@ -171,8 +171,8 @@ def test_a_limit_in_bytes_is_a_whole_number(odd: Any) -> None:
 
 LARGE = """
 import resource, sys
-from lacuna.agent import Agent, agent_bytes
-from lacuna.space import Space
+from lacuna.learning.agent import Agent, agent_bytes
+from lacuna.kernels.space import Space
 small = Agent(Space((5,)), 1); small.begin([0]); small.act(); small.learn(1.0, [1], False)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 agent = Agent(Space((20_000_000,)), 1)

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lacuna.mdp import TabularMDP
+from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Stream
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import (
     MECHANISMS,
     Mechanism,
@@ -29,8 +31,6 @@ from lacuna.missingness import (
     whole,
 )
 from lacuna.missingness.label import pattern_probabilities, patterns
-from lacuna.space import Space
-from lacuna.streams import Stream
 from lacuna.worlds.registry import make_world
 
 SPACE = Space((3, 2, 3), ("row", "column", "colour"))

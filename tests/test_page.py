@@ -17,18 +17,18 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 import paper_runs
-from lacuna.methods import YARDSTICKS
-from lacuna.report import paper_page
-from lacuna.report.charts import BEYOND, FIGURES
+from lacuna.learning.methods import YARDSTICKS
+from lacuna.paper import page as paper_page
+from lacuna.paper.charts import BEYOND, FIGURES
+from lacuna.paper.claims import CLAIMS, Finding
+from lacuna.paper.comparison import KNOWING, OURS, REACHABLE, Standing
+from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, SELECTIONS
+from lacuna.paper.headline import headline
+from lacuna.paper.points import REWARD, Wanted, by_rate
+from lacuna.paper.verdicts import Ask, Basis, Region, Sample, decide
 from lacuna.report.files import FORMATS, write_files
-from lacuna.report.headline import headline
 from lacuna.report.page import Figure, Section, as_json, table
 from lacuna.report.page import Page as Shell
-from lacuna.report.series import REWARD, Wanted, by_rate
-from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import ALL_METHODS, MI_SYNTHETIC, SELECTIONS
-from lacuna.study.standing import KNOWING, OURS, REACHABLE, Standing
-from lacuna.study.verdicts import Ask, Basis, Region, Sample, decide
 from patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent

@@ -13,16 +13,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lacuna import cli
-from lacuna.methods import METHODS
+from lacuna import command as cli
+from lacuna.learning.methods import METHODS
 from lacuna.paper import command, reproduce
+from lacuna.paper.claims import CLAIMS, Finding
+from lacuna.paper.comparison import Standings
+from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Draw, Evidence, Reading
 from lacuna.paper.plan import BEYOND, FOLDER, NAMES, Form, beyond_studies, paper_studies
 from lacuna.paper.reproduce import Gathered, Request, RunsFailedError, gather, write_up
-from lacuna.study.claims import CLAIMS, Finding
-from lacuna.study.evidence import DRAWS, READINGS, SELECTIONS, Draw, Evidence, Reading
 from lacuna.study.runner import Progress
 from lacuna.study.spec import Study
-from lacuna.study.standing import Standings
 from lacuna.study.store import Store
 
 WHOLE = """

@@ -13,12 +13,12 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lacuna.mdp.environment import PlainPainter, TabularEnv
+from lacuna.mdp.painter import NO_VEIL, Veil
 from lacuna.missingness import Mechanism, MissingObservation, by_state, by_true_state
-from lacuna.worlds.gym import TabularEnv, world_env
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
-from lacuna.worlds.painter import NO_VEIL, PlainPainter, Veil
-from lacuna.worlds.registry import WORLDS, make_world, register_envs
+from lacuna.worlds.registry import WORLDS, make_world, register_envs, world_env
 
 register_envs()
 LAKE = Lake()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.compiled import kernel
-from lacuna.methods import METHODS, YARDSTICKS
+from lacuna.kernels.compiled import kernel
+from lacuna.learning.methods import METHODS, YARDSTICKS
 from lacuna.study import command
 from lacuna.study.spec import RunSpec, Study
 from studies import write_study
@@ -59,7 +59,7 @@ from numba.core.caching import NullCache
 from numba.core.event import install_recorder
 from lacuna.study import command
 from lacuna.study.spec import Study
-from lacuna.yardsticks.run import run_knowing
+from lacuna.running.yardstick import run_knowing
 
 run_knowing._cache = NullCache()
 timed, noted = command._timed, []

@@ -13,8 +13,8 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from lacuna import MissingObservation, play, register_envs
-from lacuna.agent import Agent
-from lacuna.methods import METHODS, Settings
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, Settings
 from sentences import one_sentence
 
 register_envs()

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from lacuna.agent import Agent
-from lacuna.learner import act
-from lacuna.methods import METHODS, VOTES, Settings
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.learner import act
+from lacuna.learning.methods import METHODS, VOTES, Settings
 
 FALSE_ALARM = 1e-9
 N = 20_000

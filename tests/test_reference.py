@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna.methods import METHODS, Settings
-from lacuna.trials import Problem, run_trials
+from lacuna.learning.methods import METHODS, Settings
+from lacuna.running.trials import Problem, run_trials
 
 REFERENCE = {
     ("mi-synthetic", 10): (85.2, 0.7),
@@ -42,5 +42,5 @@ def test_a_seed_means_the_same_world_for_every_method() -> None:
     problem = Problem.named("lake", "mcar:0.4")
     uniform: dict[str, Any] = {"epsilon": 1.0, "gamma": 0.5}
     figures = [run_trials(problem, Settings(method, **uniform), steps=2000, seeds=[4])[0] for method in METHODS]
-    for key in ("mean_total_reward", "mean_water_steps", "mean_path_length", "episodes", "hidden_shares"):
+    for key in ("mean_total_reward", "mean_bad_steps", "mean_path_length", "episodes", "hidden_shares"):
         assert len({repr(row[key]) for row in figures}) == 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lacuna.study.claims import CLAIMS
+from lacuna.paper.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / "docs" / "results" / "claims.json").read_text())

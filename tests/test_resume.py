@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lacuna import savefile
-from lacuna.methods import METHODS, Settings
-from lacuna.rollout import Run
+from lacuna.learning import savefile
+from lacuna.learning.methods import METHODS, Settings
+from lacuna.running.run import Run
 from problems import READINGS, digest, lake, mechanisms, settings
 
 TESTS = Path(__file__).parent
@@ -24,7 +24,7 @@ CHUNK, CHUNKS, KILLS = 250, 300, 4
 
 RESUME_ALL = """
 import json, sys
-from lacuna.rollout import Run
+from lacuna.running.run import Run
 from problems import READINGS, digest, lake, mechanisms
 found = {}
 for reading in READINGS:
@@ -38,8 +38,8 @@ print(json.dumps(found))
 SAVE_EVERY_CHUNK = """
 import sys
 from pathlib import Path
-from lacuna.methods import Settings
-from lacuna.rollout import Run
+from lacuna.learning.methods import Settings
+from lacuna.running.run import Run
 from problems import lake, mechanisms
 path, method, chunk, total = Path(sys.argv[1]), sys.argv[2], int(sys.argv[4]), int(sys.argv[5])
 mdp = lake("episodic")

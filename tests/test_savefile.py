@@ -17,12 +17,12 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from edits import TAIL
-from lacuna import savefile
-from lacuna.agent import Agent
-from lacuna.methods import METHODS, Settings
+from lacuna.learning import savefile
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, Settings
+from lacuna.learning.savefile import SaveFileError
 from lacuna.missingness import mcar, none
-from lacuna.rollout import Run
-from lacuna.savefile import SaveFileError
+from lacuna.running.run import Run
 from problems import digest, lake, mechanisms
 from saved import experienced, refused, resealed, whole_body
 
@@ -174,7 +174,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path: Path) -> None:
     program = (
         "import resource, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from lacuna.agent import Agent\n"
+        "from lacuna.learning.agent import Agent\n"
         "agent = Agent.load(sys.argv[1]); agent.act(); agent.learn(1.0, [0, 0, 0], False)\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {resource.RLIM_INFINITY}))\n"
         "try:\n    agent.save(sys.argv[1])\n"

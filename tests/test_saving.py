@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from edits import File
-from lacuna import savefile
-from lacuna.agent import Agent
-from lacuna.compiled import kernels_digest
-from lacuna.methods import Settings
+from lacuna.files import write_whole
+from lacuna.kernels.compiled import kernels_digest
+from lacuna.learning import savefile
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import Settings
+from lacuna.learning.savefile import KnownFiles, OtherKernelsWarning, SaveFileError
 from lacuna.missingness import none
-from lacuna.rollout import Run
-from lacuna.savefile import KnownFiles, OtherKernelsWarning, SaveFileError, write_whole
+from lacuna.running.run import Run
 from lacuna.version import RESULTS, __version__
 from problems import lake
 from saved import experienced, refused, whole_body
@@ -53,8 +54,8 @@ def in_a_process(program: str, *words: object) -> Any:
 KILLS = """
 import json, os, random, resource, signal, time
 from pathlib import Path
-from lacuna import savefile
-from lacuna.agent import Agent
+from lacuna.learning import savefile
+from lacuna.learning.agent import Agent
 from saved import experienced
 
 path, moment, kills = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -135,8 +136,8 @@ def test_a_killed_save_leaves_a_whole_file_and_the_next_one_tidies_up(
 RACE = """
 import json, os
 from pathlib import Path
-from lacuna.agent import Agent
-from lacuna.savefile import SaveFileError
+from lacuna.learning.agent import Agent
+from lacuna.learning.savefile import SaveFileError
 from saved import experienced
 
 path, rounds, writers = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import integrate, stats
 
-from lacuna.measures import episode_means
-from lacuna.methods import Settings
-from lacuna.rollout import Run
+from lacuna.learning.methods import Settings
+from lacuna.running.measures import episode_means
+from lacuna.running.run import Run
+from lacuna.running.trials import Problem
 from lacuna.study.runner import execute
 from lacuna.study.selection import (
     HYPER_PARAMETERS,
@@ -31,19 +32,18 @@ from lacuna.study.selection import (
 from lacuna.study.spec import Study
 from lacuna.study.statistics import mean_interval
 from lacuna.study.store import SCHEMA
-from lacuna.trials import Problem
 
 PLAIN: dict[str, Any] = {
     "world": "lake", "parameters": "", "missingness": "mcar:0.4", "continuing": False, "first_observed": True,
     "steps": 1_000,
     "method": "last-observed", "K": None, "p_shuffle": 0.0, "vote": "sampled", "update": "sequential",
     "alpha": 0.1, "gamma": 1.0, "epsilon": 0.0, "stay": False, "trial": 0,
-    "episodes": 10, "mean_total_reward": 50.0, "mean_water_steps": 1.0, "mean_path_length": 20.0,
-    "open_reward": 0.0, "open_water_steps": 0, "open_steps": 0,
+    "episodes": 10, "mean_total_reward": 50.0, "mean_bad_steps": 1.0, "mean_path_length": 20.0,
+    "open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0,
 }  # fmt: skip
 NO_EPISODE: dict[str, Any] = {
-    "episodes": 0, "mean_total_reward": None, "mean_water_steps": None, "mean_path_length": None,
-    "open_reward": -1_000.0, "open_water_steps": 0, "open_steps": 1_000,
+    "episodes": 0, "mean_total_reward": None, "mean_bad_steps": None, "mean_path_length": None,
+    "open_reward": -1_000.0, "open_bad_steps": 0, "open_steps": 1_000,
 }  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_counting_the_open_episode_is_averaging_one_episode_more(
 ) -> None:
     row: dict[str, Any] = {"episodes": len(episodes)}
     row |= dict(zip(MEASURES, np.mean(episodes, axis=0).tolist() if episodes else [None] * 3, strict=True))
-    row |= dict(zip(("open_reward", "open_water_steps", "open_steps"), last if last[2] else (0, 0, 0), strict=True))
+    row |= dict(zip(("open_reward", "open_bad_steps", "open_steps"), last if last[2] else (0, 0, 0), strict=True))
     every = [*episodes, last] if last[2] else episodes
     found = with_open_episode(pl.DataFrame([row])).select(MEASURES_WITH_OPEN).row(0)
     assert found == (pytest.approx(np.mean(every, axis=0)) if every else (None, None, None))
@@ -112,8 +112,8 @@ def test_figures_that_contradict_each_other_are_refused() -> None:
 
 def test_the_best_mean_reward_is_chosen_and_its_setting_used_for_every_measure() -> None:
     table = frame(
-        runs([70.0, 74.0, 72.0], alpha=0.1, mean_water_steps=9.0),
-        runs([90.0, 60.0, 63.0], alpha=1.0, mean_water_steps=0.0),
+        runs([70.0, 74.0, 72.0], alpha=0.1, mean_bad_steps=9.0),
+        runs([90.0, 60.0, 63.0], alpha=1.0, mean_bad_steps=0.0),
     )
     best = best_as_published(table, kind="t")
     assert chosen(best) == (0.1, 1.0, 0.0, False)

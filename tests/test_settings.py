@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from lacuna.agent import Agent
-from lacuna.counts import MAX_COUNT
-from lacuna.mdp import TabularMDP
-from lacuna.methods import MAX_PATHWAYS, MAX_WEIGHT, METHODS, UPDATES, VOTES, Settings
+from lacuna.kernels.counts import MAX_COUNT
+from lacuna.kernels.space import MAX_STATES, Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import MAX_PATHWAYS, MAX_WEIGHT, METHODS, UPDATES, VOTES, Settings
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
-from lacuna.rollout import DRIVERS, Run
-from lacuna.space import MAX_STATES, Space
-from lacuna.trials import Problem, run_trial, run_trials
+from lacuna.running.run import DRIVERS, Run
+from lacuna.running.trials import Problem, run_trial, run_trials
 from lacuna.worlds.lake import Lake
 from sentences import one_sentence
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lacuna.mdp import Outcome, TabularMDP
-from lacuna.solve import Solution, evaluate, expected_steps, solve
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.mdp.solve import Solution, evaluate, expected_steps, solve
+from lacuna.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.toy_text import cliff_walking_mdp, from_toy_text, taxi_mdp
 from lacuna.worlds.toys import bandit, corridor, corridor_values, field, field_values, loop, loop_values

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lacuna.space import MISSING, Space, pack, unpack
+from lacuna.kernels.codes import pack, unpack
+from lacuna.kernels.space import MISSING, Space
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=5).map(tuple)
 

@@ -7,15 +7,15 @@ import polars as pl
 import pytest
 
 import paper_runs
-from lacuna.methods import DEFAULT, YARDSTICKS
+from lacuna.learning.methods import DEFAULT, YARDSTICKS
+from lacuna.paper.comparison import KNOWING, OURS, PAPERS, REACHABLE, Standing, against_tuned, against_untuned
+from lacuna.paper.evidence import Evidence, Shown
 from lacuna.paper.plan import beyond_studies
-from lacuna.study.evidence import Evidence, Shown
+from lacuna.paper.verdicts import Basis
 from lacuna.study.runner import execute
 from lacuna.study.selection import with_open_episode
 from lacuna.study.spec import Study
-from lacuna.study.standing import KNOWING, OURS, PAPERS, REACHABLE, Standing, against_tuned, against_untuned
 from lacuna.study.store import SCHEMA
-from lacuna.study.verdicts import Basis
 
 REWARD = "mean_total_reward_with_open"
 V2 = Shown("last-observed")

@@ -127,7 +127,7 @@ def test_a_full_disk_is_told_and_keeps_what_was_finished(tmp_path: Path) -> None
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     limit += f"resource.setrlimit(resource.RLIMIT_FSIZE, (4000, {resource.RLIM_INFINITY})); "
     words = command("run", study, "--out", store)
-    program = limit + f"import sys; sys.argv = ['lacuna'] + {words[3:]!r}; from lacuna.cli import main; main()"
+    program = limit + f"import sys; sys.argv = ['lacuna'] + {words[3:]!r}; from lacuna.command import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "File too large" in done.stderr
@@ -249,7 +249,7 @@ def test_every_column_is_filled_as_the_schema_says(small: tuple[Path, Path]) -> 
         name: kind if isinstance(kind, pl.DataType) else kind() for name, kind in SCHEMA.items()
     }
     always = [name for name in SCHEMA if name not in {
-        "K", "mean_total_reward", "mean_water_steps", "mean_path_length", "guessed_right", "weight_on_truth",
+        "K", "mean_total_reward", "mean_bad_steps", "mean_path_length", "guessed_right", "weight_on_truth",
         "calibration_error", "kappa", "smoothing",
     }]  # fmt: skip
     assert table.select(pl.col(always).null_count()).row(0) == (0,) * len(always)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lacuna.streams import STREAM_NAMES, Stream, StreamName, draw
+from lacuna.kernels.streams import STREAM_NAMES, Stream, StreamName, draw
 
 
 def numbers(stream: Stream, n: int) -> list[float]:

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lacuna.methods import METHODS, Settings
+from lacuna.learning.methods import METHODS, Settings
 from lacuna.missingness import MECHANISMS
-from lacuna.rollout import Run
+from lacuna.running.run import Run
 from lacuna.study.runner import execute, problem_of
 from lacuna.study.spec import RunSpec, Study, StudyError
 from lacuna.worlds.registry import WORLDS
@@ -421,7 +421,7 @@ COMMAND_LINES = (
 
 
 def test_the_command_gives_the_sentences_and_exit_code_2(tmp_path: Path) -> None:
-    program = "import sys; from lacuna.cli import main; sys.argv = ['lacuna', 'study', 'plan', sys.argv[1]]; main()"
+    program = "import sys; from lacuna.command import main; sys.argv = ['lacuna', 'study', 'plan', sys.argv[1]]; main()"
     paths = [tmp_path, tmp_path / "nowhere.toml"]
     for what in COMMAND_LINES:
         paths.append(tmp_path / f"{what}.toml")

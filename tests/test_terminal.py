@@ -121,7 +121,7 @@ def hooked(at: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_interrupt_during_any_import_is_a_line_and_exit_code_130() -> None:
     found = list(dict.fromkeys(hooked("list").stderr.split()))
-    wanted = ["lacuna", "numpy", "gymnasium", "typer", "lacuna.cli", "numba", "llvmlite", "rich.table"]
+    wanted = ["lacuna", "numpy", "gymnasium", "typer", "lacuna.command", "numba", "llvmlite", "rich.table"]
     assert len(found) > 300
     assert set(wanted) <= set(found)
     # Some more of them, from the first to the last.

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 from scipy.stats import binom
 from typer.testing import CliRunner
 
-from lacuna.cli import app
+from lacuna.command import app
 from lacuna.theory.appendix import PARTS, STATEMENTS, examine
 from lacuna.theory.bandit import (
     FIXED,

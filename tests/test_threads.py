@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna import rollout
-from lacuna.agent import Agent
-from lacuna.methods import Settings
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import Settings
 from lacuna.missingness import mcar
-from lacuna.rollout import Run
-from lacuna.space import Space
+from lacuna.running import run as rollout
+from lacuna.running import yardstick as yardsticks
+from lacuna.running.run import Run
+from lacuna.running.yardstick import YardstickRun
 from lacuna.worlds.toys import corridor
-from lacuna.yardsticks import run as yardsticks
-from lacuna.yardsticks.run import YardstickRun
 from sentences import one_sentence
 
 SPACE = Space((3, 2))

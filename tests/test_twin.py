@@ -12,15 +12,15 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lacuna.agent import Agent
-from lacuna.loop import Trace
-from lacuna.mdp import TabularMDP
-from lacuna.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Stream
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.learning.voting import action_probabilities
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar
-from lacuna.rollout import Run
-from lacuna.space import Space
-from lacuna.streams import Stream
-from lacuna.voting import action_probabilities
+from lacuna.running.loop import Trace
+from lacuna.running.run import Run
 from naive import SAMPLE, NaiveLearner, Path, State
 from problems import READINGS, follower, lake, mechanisms, settings
 

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from lacuna.study.verdicts import Ask, Basis, OneOf, Region, Sample, Verdict, average, decide, most_wrong_by_chance
+from lacuna.paper.verdicts import Ask, Basis, OneOf, Region, Sample, Verdict, average, decide, most_wrong_by_chance
 
 ABOVE = Region(0.0)
 FIVE = Basis("episodic", "as-published", 5)

@@ -15,13 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Stream
+from lacuna.mdp.environment import TabularEnv
 from lacuna.missingness import Mechanism, MissingObservation, RateBy, hide, mcar, mcolor, mfog, parse
 from lacuna.missingness.wrapper import Encoding
-from lacuna.space import Space
-from lacuna.streams import Stream
-from lacuna.worlds.gym import TabularEnv
-from lacuna.worlds.registry import IDS, make_world, register_envs
+from lacuna.worlds.registry import WORLDS, make_world, register_envs
 from test_missingness import SPACE, every_mechanism
+
+IDS = [world.env_id for world in WORLDS.values()]
 
 register_envs()
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)

@@ -14,22 +14,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lacuna.agent import Agent
-from lacuna.mdp import TabularMDP
-from lacuna.methods import METHODS, YARDSTICKS, Settings
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import METHODS, YARDSTICKS, Settings
+from lacuna.mdp.solve import solve
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import parse
-from lacuna.rollout import Run
-from lacuna.solve import solve
-from lacuna.space import Space
+from lacuna.running.run import Run
+from lacuna.running.trials import Problem, run_trial, run_trials
+from lacuna.running.yardstick import YardstickRun
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_study
 from lacuna.study.spec import Study, StudyError
 from lacuna.study.store import Store
-from lacuna.trials import Problem, run_trial, run_trials
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.registry import make_world
 from lacuna.worlds.toys import corridor
-from lacuna.yardsticks.run import YardstickRun
 from problems import READINGS, lake, mechanisms
 
 KINDS = tuple(mechanisms(lake("episodic")))

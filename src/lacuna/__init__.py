@@ -13,14 +13,14 @@ from lacuna.version import __version__
 from lacuna.worlds.registry import make_world, register_envs
 
 if TYPE_CHECKING:
-    from lacuna.agent import Agent
-    from lacuna.mdp import TabularMDP
-    from lacuna.methods import DEFAULT, METHODS, Settings
+    from lacuna.kernels.space import Space
+    from lacuna.learning.agent import Agent
+    from lacuna.learning.methods import DEFAULT, METHODS, Settings
+    from lacuna.mdp.environment import TabularEnv
+    from lacuna.mdp.tabular import TabularMDP
     from lacuna.missingness import Mechanism, MissingObservation
-    from lacuna.rollout import Run, play
-    from lacuna.space import Space
-    from lacuna.trials import run_trial
-    from lacuna.worlds.gym import TabularEnv
+    from lacuna.running.run import Run, play
+    from lacuna.running.trials import run_trial
     from lacuna.worlds.lake import Lake
 
 __all__ = [
@@ -43,19 +43,19 @@ __all__ = [
 ]
 
 _HOME = {
-    "Agent": "agent",
-    "DEFAULT": "methods",
+    "Agent": "learning.agent",
+    "DEFAULT": "learning.methods",
     "Lake": "worlds.lake",
-    "METHODS": "methods",
+    "METHODS": "learning.methods",
     "Mechanism": "missingness",
     "MissingObservation": "missingness",
-    "Run": "rollout",
-    "Settings": "methods",
-    "Space": "space",
-    "TabularEnv": "worlds.gym",
-    "TabularMDP": "mdp",
-    "play": "rollout",
-    "run_trial": "trials",
+    "Run": "running.run",
+    "Settings": "learning.methods",
+    "Space": "kernels.space",
+    "TabularEnv": "mdp.environment",
+    "TabularMDP": "mdp.tabular",
+    "play": "running.run",
+    "run_trial": "running.trials",
 }
 
 

@@ -9,7 +9,9 @@ import gymnasium as gym
 import pytest
 
 from lacuna.missingness import MissingObservation
-from lacuna.worlds.registry import IDS, register_envs
+from lacuna.worlds.registry import WORLDS, register_envs
+
+IDS = [world.env_id for world in WORLDS.values()]
 
 register_envs()
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from lacuna import __version__
-from lacuna.mdp import TabularMDP
-from lacuna.methods import DEFAULT, METHODS, Settings
+from lacuna.learning.methods import DEFAULT, METHODS, Settings
+from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar
-from lacuna.rollout import Run
+from lacuna.running.run import Run
 from lacuna.worlds.lake import Lake
 
 STEPS = 50_000

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.agent import Agent
 from lacuna.checks.chance import FALSE_ALARM, CheckFailedError
-from lacuna.methods import Settings
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.learning.methods import Settings
 
 _STEPS = 200
 _STRETCH, _STRETCHES = 1500, 8

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.checks.chance import MOVES, CheckFailedError, Integers, improbable, sample_of
-from lacuna.compiled import kernel
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.streams import Stream, Uniforms
 from lacuna.missingness.mechanism import Hiding, Mechanism, RateBy, hide
 from lacuna.missingness.wrapper import Encoding, MissingObservation
-from lacuna.streams import Stream, Uniforms
 
 
 def check_mechanism(mechanism: Mechanism, seed: int = 0) -> None:

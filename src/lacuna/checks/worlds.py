@@ -11,10 +11,11 @@ from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
 from lacuna.checks.chance import MOVES, CheckFailedError, Integers, improbable, sample_of
-from lacuna.compiled import kernel
-from lacuna.mdp import Dynamics, TabularMDP, move
-from lacuna.streams import Stream, Uniforms
-from lacuna.worlds.gym import TabularEnv
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.streams import Stream, Uniforms
+from lacuna.mdp.dynamics import move
+from lacuna.mdp.environment import TabularEnv
+from lacuna.mdp.tabular import Dynamics, TabularMDP
 
 _STEPS = 300
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from lacuna.missingness.label import Label, Verdict
-from lacuna.missingness.mechanism import Hiding, Mechanism, RateBy, hide
-from lacuna.missingness.named import (
+from lacuna.missingness.constructors import (
     after_actions,
     bursts,
     by_component,
@@ -16,7 +14,9 @@ from lacuna.missingness.named import (
     none,
     whole,
 )
-from lacuna.missingness.spelling import MECHANISMS, parse
+from lacuna.missingness.label import Label, Verdict
+from lacuna.missingness.mechanism import Hiding, Mechanism, RateBy, hide
+from lacuna.missingness.registry import MECHANISMS, parse
 from lacuna.missingness.wrapper import MissingObservation
 
 __all__ = [

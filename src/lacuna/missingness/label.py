@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.space import Space
+from lacuna.kernels.space import Space
 
 Label = Literal["MCAR", "MAR", "NMAR"]
 LABELS: tuple[Label, ...] = get_args(Label)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.compiled import kernel
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Uniforms, draw
 from lacuna.missingness.label import LABELS, Label, Verdict, judge
-from lacuna.space import Space
-from lacuna.streams import Uniforms, draw
 
 
 class RateBy(IntEnum):

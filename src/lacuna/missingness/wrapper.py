@@ -12,14 +12,14 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from lacuna.mdp import TabularMDP
+from lacuna.kernels.space import MISSING, Space
+from lacuna.kernels.streams import Stream
+from lacuna.mdp.environment import TabularEnv
+from lacuna.mdp.painter import NO_VEIL, Veil
+from lacuna.mdp.tabular import TabularMDP
+from lacuna.missingness.constructors import Where
 from lacuna.missingness.mechanism import Mechanism, RateBy, hide
-from lacuna.missingness.named import Where
-from lacuna.missingness.spelling import parse
-from lacuna.space import MISSING, Space
-from lacuna.streams import Stream
-from lacuna.worlds.gym import TabularEnv
-from lacuna.worlds.painter import NO_VEIL, Veil
+from lacuna.missingness.registry import parse
 
 Encoding = Literal["token", "dict"]
 

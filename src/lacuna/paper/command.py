@@ -13,8 +13,8 @@ import typer
 from lacuna.study.command import checked_workers, display
 
 if TYPE_CHECKING:
+    from lacuna.paper.claims import Finding
     from lacuna.paper.reproduce import PageWriter, Watch
-    from lacuna.study.claims import Finding
     from lacuna.study.runner import Progress
 
 
@@ -60,7 +60,7 @@ def paper(
 
 
 def _page_writer() -> PageWriter:
-    from lacuna.report.paper_page import write_paper_page
+    from lacuna.paper.page import write_paper_page
 
     return write_paper_page
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from lacuna.study.evidence import Draw, Evidence, Reading, settings_looked_at
+from lacuna.paper.evidence import Draw, Evidence, Reading, settings_looked_at
 from lacuna.study.spec import Study
 
 Form = Literal["full", "reduced"]

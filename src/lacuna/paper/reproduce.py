@@ -18,14 +18,14 @@ from typing import Any
 import polars as pl
 
 from lacuna import __version__
+from lacuna.files import write_whole
+from lacuna.paper.claims import Finding, judge
+from lacuna.paper.comparison import Standings, against_tuned, against_untuned
+from lacuna.paper.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
 from lacuna.paper.plan import FOLDER, Form, beyond_studies, confirming_studies, paper_studies, tuning_studies
-from lacuna.savefile import write_whole
-from lacuna.study.claims import Finding, judge
 from lacuna.study.engines import Local
-from lacuna.study.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
 from lacuna.study.runner import Progress, run_studies
 from lacuna.study.spec import Study
-from lacuna.study.standing import Standings, against_tuned, against_untuned
 from lacuna.study.store import Store, export
 
 Watch = Callable[[str, Progress], None]

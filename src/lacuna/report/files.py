@@ -33,7 +33,7 @@ def write_files(spec: Spec, folder: Path, name: str) -> dict[str, Path]:
 
     Examples
     --------
-    >>> from lacuna.report.world_chart import worlds
+    >>> from lacuna.paper.world_chart import worlds
     >>> sorted(path.name for path in write_files(spec_of(worlds()), Path("figures"), "worlds").values())
     ['worlds.pdf', 'worlds.png', 'worlds.svg']
     """

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import altair as alt
 import polars as pl
 
-from lacuna.report.looks import BLACK, Look
-from lacuna.report.series import PATH, REWARD, STAY, WATER
+from lacuna.paper.points import PATH, REWARD, STAY, WATER
+from lacuna.report.styles import BLACK, Look
 
 TITLES = {
     REWARD: "Total reward", WATER: "Steps in water (log)", PATH: "Path length (log)", STAY: "Stay actions",
@@ -51,7 +51,7 @@ def chart_of(points: pl.DataFrame, panels: Sequence[Panel], looks: Sequence[Look
     Parameters
     ----------
     points
-        Rows as `lacuna.report.series` gives them.
+        Rows as `lacuna.paper.points` gives them.
     panels
         In reading order; those without a row are left out.
     looks

@@ -238,7 +238,7 @@ def checked(name: str, value: int, most: int) -> int:
 
 def checked_workers(workers: int | None) -> int:
     """How many runs at a time: as many as said, else one per core."""
-    from lacuna.trials import threads
+    from lacuna.running.trials import threads
 
     return threads(workers)
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lacuna.savefile import write_whole
+from lacuna.files import write_whole
 from lacuna.study.spec import Name
 
 _Count = Annotated[int, Field(ge=0, le=10**15)]

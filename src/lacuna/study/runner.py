@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lacuna.measures import SUMS
+from lacuna.running.measures import SUMS
+from lacuna.running.trials import Problem, run_trial
 from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import Store
-from lacuna.trials import Problem, run_trial
 from lacuna.version import RESULTS, __version__
 
 # A portion is what a worker does at a time: at most some seconds of work, and a small part of a small study.
@@ -27,7 +27,7 @@ _STEPS_A_PORTION, _RUNS_A_PORTION, _PORTIONS = 4_000_000, 250, 64
 _SAVE_SHARE, _SAVE_SOONEST, _SAVE_LATEST = 0.1, 0.1, 1.0
 
 _CURVES = {
-    "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_water": "episode_water",
+    "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_bad": "episode_bad",
     "curve_path": "episode_steps",
 }  # fmt: skip
 _NO_CURVE = np.zeros((0, len(SUMS) + 1))
@@ -103,14 +103,11 @@ def execute(run: RunSpec) -> dict[str, Any]:
     # A line per sum, each in one piece: a table takes arrays as they are, and lists number by number.
     curve = np.ascontiguousarray(figures.pop("curve", _NO_CURVE).T)
     figures.pop("seed")
-    parameters = dict(run.parameters)
     row: dict[str, Any] = {
         "id": run.id,
         "results": RESULTS,
         "world": run.world,
-        "parameters": ", ".join(f"{key}={value!r}" for key, value in run.parameters if key != "stay"),
-        "stay": bool(parameters.get("stay", False)),
-        "continuing": bool(parameters.get("continuing", False)),
+        "parameters": ", ".join(f"{key}={value!r}" for key, value in run.parameters),
         "missingness": run.missingness,
         "label": problem.mechanism.label,
         **run.settings.as_dict(),
@@ -118,7 +115,7 @@ def execute(run: RunSpec) -> dict[str, Any]:
         "trial": run.trial,
         **figures,
         "curve_step": curve[SUMS.index("steps")].astype(np.int64),
-        "curve_stay": curve[-1],
+        "curve_idle": curve[-1],
         "host": socket.gethostname(),
         "lacuna": __version__,
     }

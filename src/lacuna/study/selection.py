@@ -18,14 +18,14 @@ METHOD = ("method", "K", "p_shuffle", "vote", "update", "kappa", "smoothing", "p
 HYPER_PARAMETERS = ("alpha", "gamma", "epsilon", "optimism", "stay")
 SETTING = (*PROBLEM, *METHOD, *HYPER_PARAMETERS)
 
-MEASURES = ("mean_total_reward", "mean_water_steps", "mean_path_length")
+MEASURES = ("mean_total_reward", "mean_bad_steps", "mean_path_length")
 """Means over completed episodes."""
 
 MEASURES_WITH_OPEN = tuple(f"{measure}_with_open" for measure in MEASURES)
 """The same, the open episode counted as one that ended at the horizon."""
 
-_OPEN = ("open_reward", "open_water_steps", "open_steps")
-_CUT = ("cut_reward", "cut_water_steps", "cut_steps")
+_OPEN = ("open_reward", "open_bad_steps", "open_steps")
+_CUT = ("cut_reward", "cut_bad_steps", "cut_steps")
 _OPTIONAL = {"kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0}
 _NEEDED = (*SETTING, "trial", "episodes", *MEASURES, *_OPEN)
 
@@ -45,8 +45,8 @@ def with_open_episode(table: pl.DataFrame) -> pl.DataFrame:
 
     Examples
     --------
-    >>> run = {"episodes": 3, "mean_total_reward": 90.0, "mean_water_steps": 0.0, "mean_path_length": 10.0}
-    >>> stuck = run | {"open_reward": -970.0, "open_water_steps": 4, "open_steps": 970}
+    >>> run = {"episodes": 3, "mean_total_reward": 90.0, "mean_bad_steps": 0.0, "mean_path_length": 10.0}
+    >>> stuck = run | {"open_reward": -970.0, "open_bad_steps": 4, "open_steps": 970}
     >>> with_open_episode(pl.DataFrame([stuck])).select(MEASURES_WITH_OPEN).row(0)
     (-175.0, 1.0, 250.0)
     """
@@ -145,8 +145,8 @@ def best_held_out(
     >>> problem |= {"first_observed": True}
     >>> shown = {"method": "last-observed", "K": None, "p_shuffle": 0.0, "vote": "sampled", "update": "sequential"}
     >>> tried = {"gamma": 1.0, "epsilon": 0.0, "stay": False}
-    >>> figures = {"episodes": 10, "mean_water_steps": 1.0, "mean_path_length": 10.0}
-    >>> figures |= {"open_reward": 0.0, "open_water_steps": 0, "open_steps": 0}
+    >>> figures = {"episodes": 10, "mean_bad_steps": 1.0, "mean_path_length": 10.0}
+    >>> figures |= {"open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0}
     >>> runs = [
     ...     problem | shown | tried | figures | {"alpha": alpha, "trial": trial, "mean_total_reward": reward}
     ...     for alpha, rewards in ((0.1, (70.0, 74.0, 71.0, 73.0)), (1.0, (60.0, 62.0, 90.0, 95.0)))

@@ -7,9 +7,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from functools import cached_property
-from inspect import signature
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -17,13 +15,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from lacuna.counts import MAX_COUNT
-from lacuna.mdp import TabularMDP
-from lacuna.methods import METHODS, NAMED, YARDSTICKS, Settings
-from lacuna.trials import Problem
+from lacuna.kernels.counts import MAX_COUNT
+from lacuna.learning.methods import METHODS, NAMED, YARDSTICKS, Settings
+from lacuna.mdp.tabular import TabularMDP
+from lacuna.running.trials import Problem
+from lacuna.running.truth import check_horizon
+from lacuna.validation import nearest, shown
 from lacuna.version import RESULTS
-from lacuna.worlds.registry import find_builder, make_world, shown, typed_parameters
-from lacuna.yardsticks.truth import check_horizon
+from lacuna.worlds.registry import as_tuples, find_world, make_world
 
 _SETTINGS = {field.name: field.default for field in fields(Settings)}
 _SPECIAL = frozenset[str]().union(*(method.takes for method in NAMED.values()))
@@ -77,7 +76,7 @@ class WorldSpec(BaseModel):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters given; TOML's lists are tuples here."""
-        return {key: _tuple(value) for key, value in (self.model_extra or {}).items()}
+        return {key: as_tuples(value) for key, value in (self.model_extra or {}).items()}
 
 
 class StudySpec(_Strict):
@@ -270,7 +269,7 @@ def _settings_of(
     i: int, method: MethodSpec, grid: Choices, worlds: list[TabularMDP], wrong: list[str]
 ) -> list[Settings]:
     if method.name not in NAMED:
-        wrong.append(f"methods[{i}].name is {shown(method.name)}{_nearest(method.name, NAMED)}; it must be one of "
+        wrong.append(f"methods[{i}].name is {shown(method.name)}{nearest(method.name, NAMED)}; it must be one of "
                      f"{', '.join(METHODS)}, or a yardstick: {', '.join(YARDSTICKS)}")  # fmt: skip
         return []
     axes: dict[str, list[Any]] = {}
@@ -296,24 +295,12 @@ def _settings_of(
 
 def _unusual(world: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that differ from their default."""
-    known = signature(find_builder(world, {})).parameters
-    typed = typed_parameters(world, parameters)
-    return {key: value for key, value in typed.items() if value != known[key].default}
-
-
-def _tuple(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return tuple(_tuple(item) for item in value)
-    return value + 0.0 if isinstance(value, float) else value  # -0.0 and 0.0 are the same number
+    declared = find_world(world)
+    return {key: value for key, value in declared.typed(parameters).items() if value != declared.parameters[key]}
 
 
 def _frozen(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted((key, _tuple(value)) for key, value in parameters.items()))
-
-
-def _nearest(word: str, choices: Any) -> str:
-    close = get_close_matches(word, [str(choice) for choice in choices], n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return tuple(sorted((key, as_tuples(value)) for key, value in parameters.items()))
 
 
 _MODELS: dict[str, type[BaseModel]] = {"": StudySpec, "grid": Choices, "methods": MethodSpec, "worlds": WorldSpec}
@@ -327,7 +314,7 @@ def _sentences(error: ValidationError) -> list[str]:
         place = _place(parts)
         if item["type"] == "extra_forbidden":
             known = list(_MODELS[str(parts[0]) if len(parts) > 1 else ""].model_fields)
-            line = f"{place} is not a key{_nearest(str(parts[-1]), known)}; there are {', '.join(known)}"
+            line = f"{place} is not a key{nearest(str(parts[-1]), known)}; there are {', '.join(known)}"
         elif item["type"] == "missing":
             line = f"{place} is missing; it is needed"
         else:

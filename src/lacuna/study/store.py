@@ -23,7 +23,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lacuna.savefile import write_whole
+from lacuna.files import write_whole
 from lacuna.study import heartbeats
 from lacuna.study.spec import Study
 from lacuna.version import RESULTS, __version__
@@ -34,23 +34,23 @@ _STALE = 3600.0
 
 SCHEMA: dict[str, Any] = {
     "id": pl.String, "results": pl.Int64,
-    "world": pl.String, "parameters": pl.String, "stay": pl.Boolean, "continuing": pl.Boolean,
+    "world": pl.String, "parameters": pl.String,
     "missingness": pl.String, "label": pl.String, "method": pl.String, "K": pl.Int64, "alpha": pl.Float64,
     "gamma": pl.Float64, "epsilon": pl.Float64, "vote": pl.String, "update": pl.String, "p_shuffle": pl.Float64,
     "kappa": pl.Float64, "smoothing": pl.Float64, "parents": pl.Float64, "optimism": pl.Float64,
     "first_observed": pl.Boolean, "steps": pl.Int64, "trial": pl.Int64,
-    "mean_total_reward": pl.Float64, "mean_water_steps": pl.Float64, "mean_path_length": pl.Float64,
+    "mean_total_reward": pl.Float64, "mean_bad_steps": pl.Float64, "mean_path_length": pl.Float64,
     "episodes": pl.Int64, "reward_per_step": pl.Float64, "reward_per_step_early": pl.Float64,
-    "reward_per_step_late": pl.Float64, "stay_share": pl.Float64, "hidden_shares": pl.List(pl.Float64),
-    "open_steps": pl.Int64, "open_reward": pl.Float64, "open_water_steps": pl.Int64,
-    "cut_episodes": pl.Int64, "cut_steps": pl.Int64, "cut_reward": pl.Float64, "cut_water_steps": pl.Int64,
+    "reward_per_step_late": pl.Float64, "idle_share": pl.Float64, "hidden_shares": pl.List(pl.Float64),
+    "open_steps": pl.Int64, "open_reward": pl.Float64, "open_bad_steps": pl.Int64,
+    "cut_episodes": pl.Int64, "cut_steps": pl.Int64, "cut_reward": pl.Float64, "cut_bad_steps": pl.Int64,
     "guessed_right": pl.Float64,
     "weight_on_truth": pl.Float64, "calibration_error": pl.Float64,
     "curve_step": pl.List(pl.Int64), "curve_episodes": pl.List(pl.Float64), "curve_reward": pl.List(pl.Float64),
-    "curve_water": pl.List(pl.Float64), "curve_path": pl.List(pl.Float64), "curve_stay": pl.List(pl.Float64),
+    "curve_bad": pl.List(pl.Float64), "curve_path": pl.List(pl.Float64), "curve_idle": pl.List(pl.Float64),
     "seconds": pl.Float64, "host": pl.String, "lacuna": pl.String,
 }  # fmt: skip
-"""One row per run. The curves are running sums over completed episodes, and how often the agent stayed, by step."""
+"""One row per run. Curves are running sums over completed episodes, and how often the idle action was taken, by step."""
 
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""
@@ -59,7 +59,7 @@ _YOUNGER = ("kappa", "smoothing", "parents", "optimism")
 """Settings that came after the others: a file may be older, and its runs then have none."""
 
 SORTED_BY = ("world", "parameters", "missingness", "method", "K", "p_shuffle", "kappa", "smoothing", "parents", "vote",
-             "update", "stay", "alpha", "gamma", "epsilon", "optimism", "first_observed", "steps", "trial",
+             "update", "alpha", "gamma", "epsilon", "optimism", "first_observed", "steps", "trial",
              "id")  # fmt: skip
 
 

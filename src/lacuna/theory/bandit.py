@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.compiled import kernel
+from lacuna.kernels.compiled import kernel
 from lacuna.theory.chance import Floats, generator, paths_at_once
 
 OBSERVED_MEANS, MISSING_AS_STATE, IMPUTED_MEANS, FIXED = range(4)

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from lacuna.report.looks import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Look
 from lacuna.report.panels import print_config
+from lacuna.report.styles import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Look
 from lacuna.theory.curves import Curves, Panel, Role, Series
 
 _SOFT = "#5d5b55"

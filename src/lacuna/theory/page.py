@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from lacuna.report.files import spec_of, write_files
-from lacuna.report.looks import DARK
 from lacuna.report.page import Cell, Figure, Page, Section, Spec, Text, details, numbers, paragraphs, table
+from lacuna.report.styles import DARK
 from lacuna.theory.appendix import PARTS
 from lacuna.theory.curves import Curves
 from lacuna.theory.figures import draw

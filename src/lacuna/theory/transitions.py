@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.compiled import kernel
+from lacuna.kernels.compiled import kernel
 from lacuna.theory.chance import Floats, generator, paths_at_once
 
 ORACLE, ESTIMATED, RECURSIVE = range(3)

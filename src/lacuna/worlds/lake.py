@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.mdp import TabularMDP
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.mdp.tabular import TabularMDP
+from lacuna.worlds.registry import world
 
 PAPER_MAP = """
 ........
@@ -65,6 +66,7 @@ class Ground(NamedTuple):
         return count
 
 
+@world("lake", "lacuna/Lake-v0", "the paper's grid with a lake that floods, wind, and a colour that warns of water")
 @dataclass(frozen=True)
 class Lake:
     """Lake World with all its parameters; the defaults are the paper's.
@@ -185,6 +187,8 @@ class Lake:
 
     @cached_property
     def _mdp(self) -> TabularMDP:
+        from lacuna.worlds.lake_picture import LakePainter  # noqa: PLC0415  who draws a lake must know it first
+
         n_rows, n_columns = self.shape
         ptr, next_state, probability = _table(self)
         cells = np.arange(n_rows * n_columns)
@@ -209,9 +213,11 @@ class Lake:
             bad=water,
             terminates=not self.continuing,
             max_steps=self.max_steps,
+            idle=len(MOVES) - 1 if self.stay else None,
             action_names=tuple(self._moves),
             regions={"fog": np.repeat(self.fogged.ravel(), 2)},
             name="lake",
+            painter=LakePainter(self),
         )
 
     @property

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.mdp.painter import NO_VEIL, Veil
 from lacuna.worlds.lake import COLOURS, Lake
-from lacuna.worlds.painter import NO_VEIL, Veil
 
 Pixels = NDArray[np.uint8]
 

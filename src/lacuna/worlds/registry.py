@@ -1,67 +1,101 @@
-"""The worlds by name: a list for people, a maker for programs, and their Gymnasium ids. Imports nothing heavy."""
+"""Worlds by name: a decorator declares one, and lists, environments, studies and the command follow from that."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
-from importlib import import_module
+from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import gymnasium
 
+from lacuna.mdp.tabular import TabularMDP
+from lacuna.validation import nearest, shown
+
 if TYPE_CHECKING:
-    from lacuna.mdp import TabularMDP
+    from lacuna.mdp.environment import TabularEnv
 
-WORLDS: Mapping[str, str] = {
-    "lake": "the paper's grid with a lake that floods, wind, and a colour that warns of water",
-    "frozen-lake": "Gymnasium's FrozenLake as (row, column); holes are bad",
-    "cliff-walking": "Gymnasium's CliffWalking as (row, column); falling off is bad",
-    "taxi": "Gymnasium's Taxi as (taxi row, taxi column, passenger, destination)",
-    "corridor": "a corridor with slippery steps, solved in closed form",
-    "field": "an open field crossed corner to corner, solved in closed form",
-    "bandit": "a two-armed bandit with a context of two coins, solved in closed form",
-    "loop": "two states for ever, solved in closed form",
-}
-"""Name of each world, and a line about it."""
-
-_BUILDERS = {
-    "lake": "lacuna.worlds.lake:Lake",
-    "frozen-lake": "lacuna.worlds.toy_text:frozen_lake_mdp",
-    "cliff-walking": "lacuna.worlds.toy_text:cliff_walking_mdp",
-    "taxi": "lacuna.worlds.toy_text:taxi_mdp",
-    "corridor": "lacuna.worlds.toys:corridor",
-    "field": "lacuna.worlds.toys:field",
-    "bandit": "lacuna.worlds.toys:bandit",
-    "loop": "lacuna.worlds.toys:loop",
-}
-
-IDS: Mapping[str, str] = {
-    "lacuna/Lake-v0": "lake",
-    "lacuna/FrozenLake-v0": "frozen-lake",
-    "lacuna/CliffWalking-v0": "cliff-walking",
-    "lacuna/Taxi-v0": "taxi",
-    "lacuna/Corridor-v0": "corridor",
-    "lacuna/Field-v0": "field",
-    "lacuna/Bandit-v0": "bandit",
-    "lacuna/Loop-v0": "loop",
-}
-"""Gymnasium id of each world."""
+_MAX_WHOLE = 10**12
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
-def register_envs() -> None:
-    """Make every world known to Gymnasium as ``lacuna/…-v0``; doing so again changes nothing.
+@dataclass(frozen=True)
+class World:
+    """A declared world: its name, its Gymnasium id, a line about it, and what makes it.
 
-    Examples
-    --------
-    >>> register_envs()
-    >>> gymnasium.make("lacuna/Lake-v0", wind=0.2).observation_space
-    MultiDiscrete([8 8 3])
+    Its parameters are those of `build`, with their types and defaults. What `build` gives is a `TabularMDP`, or has a
+    method ``mdp()`` that does.
     """
-    for env_id, world in IDS.items():
-        if env_id not in gymnasium.registry:
-            gymnasium.register(id=env_id, entry_point="lacuna.worlds.gym:world_env", kwargs={"world": world})
+
+    name: str
+    env_id: str
+    about: str
+    build: Callable[..., Any]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters and their defaults."""
+        return {name: found.default for name, found in signature(self.build).parameters.items()}
+
+    def typed(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Give parameters as the types that the world declares, so that 1 and 1.0 are the same number.
+
+        Examples
+        --------
+        >>> WORLDS["lake"].typed({"wind": 0, "stay": True})
+        {'wind': 0.0, 'stay': True}
+        """
+        from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  only needed to make a world
+
+        types = get_type_hints(self.build)
+        typed = {}
+        for parameter, value in given.items():
+            if parameter not in self.parameters:
+                raise ValueError(
+                    f"the world {self.name!r} has no parameter {parameter!r}{nearest(parameter, self.parameters)}; "
+                    f"there are {', '.join(self.parameters)}"
+                )
+            what = f"{parameter} of the world {self.name!r} is {shown(value)}"
+            try:
+                typed[parameter] = TypeAdapter(types[parameter]).validate_python(value, strict=True)
+            except ValidationError:
+                raise ValueError(f"{what}; it must be {_in_words(types[parameter])}") from None
+            if isinstance(value, int) and abs(value) > _MAX_WHOLE:
+                raise ValueError(f"{what}; it must be at most {_MAX_WHOLE}")
+        return typed
+
+    def make(self, **given: Any) -> TabularMDP:
+        """Make the world; a parameter that it does not have, or of the wrong type, is refused."""
+        self.typed(given)
+        built = self.build(**given)
+        mdp: TabularMDP = built if isinstance(built, TabularMDP) else built.mdp()
+        return mdp
+
+
+WORLDS: dict[str, World] = {}
+"""Every declared world by its name."""
+
+Builder = TypeVar("Builder", bound=Callable[..., Any])
+
+
+def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
+    """Declare a world: what it decorates makes it, from parameters that all have a type and a default."""
+
+    def declare(build: Builder) -> Builder:
+        WORLDS[name] = World(name, env_id, about, build)
+        return build
+
+    return declare
+
+
+def find_world(name: str) -> World:
+    """Give the world called `name`, or a sentence with the choices."""
+    if name not in WORLDS:
+        raise ValueError(f"no world is called {name!r}{nearest(name, WORLDS)}; there are {', '.join(WORLDS)}")
+    return WORLDS[name]
 
 
 def make_world(name: str, **parameters: Any) -> TabularMDP:
@@ -76,58 +110,57 @@ def make_world(name: str, **parameters: Any) -> TabularMDP:
     ValueError: no world is called 'lack' (did you mean 'lake'?); there are lake, frozen-lake, cliff-walking, taxi,
     corridor, field, bandit, loop
     """
-    world: Any = find_builder(name, parameters)(**parameters)
-    mdp: TabularMDP = world.mdp() if name == "lake" else world
-    return mdp
+    return find_world(name).make(**parameters)
 
 
-def find_builder(name: str, parameters: Mapping[str, Any]) -> Callable[..., object]:
-    """Find what makes a world, after checking that world and parameters have known names."""
-    if name not in WORLDS:
-        raise ValueError(f"no world is called {name!r}{_nearest(name, WORLDS)}; there are {', '.join(WORLDS)}")
-    module, attribute = _BUILDERS[name].split(":")
-    builder: Callable[..., object] = getattr(import_module(module), attribute)
-    known = signature(builder).parameters
-    for parameter in parameters:
-        if parameter not in known:
-            raise ValueError(
-                f"the world {name!r} has no parameter {parameter!r}{_nearest(parameter, known)}; "
-                f"there are {', '.join(known)}"
-            )
-    _typed(name, builder, parameters)
-    return builder
+def parse_world(text: str) -> tuple[str, dict[str, Any]]:
+    """Read a world as the command line names it: ``NAME[,PARAMETER=VALUE,…]``.
 
-
-def typed_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as the types that their world declares, so that 1 and 1.0 are the same number.
+    Values are written as in TOML, texts without quotes if they are plain; ``@FILE`` stands for the text of a file. A
+    comma inside brackets or quotes belongs to its value.
 
     Examples
     --------
-    >>> typed_parameters("lake", {"wind": 0, "stay": True})
-    {'wind': 0.0, 'stay': True}
+    >>> parse_world("lake,wind=0.2,stay=true,rewards=[-1.0, -20.0, 100.0]")
+    ('lake', {'wind': 0.2, 'stay': True, 'rewards': (-1.0, -20.0, 100.0)})
     """
-    return _typed(name, find_builder(name, parameters), parameters)
+    name, *given = _split(text)
+    parameters: dict[str, Any] = {}
+    for part in given:
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key:
+            raise ValueError(f"{part!r} in the world {text!r} is no parameter; write NAME,PARAMETER=VALUE,…")
+        if key in parameters:
+            raise ValueError(f"the world {text!r} says {key} twice")
+        parameters[key] = _value(value)
+    return name.strip(), parameters
 
 
-def _typed(name: str, builder: Callable[..., object], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse a value of the wrong type, e.g. a text for a number, before the world trips over it."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  only needed to make a world
+def register_envs() -> None:
+    """Make every world known to Gymnasium as ``lacuna/…-v0``; doing so again changes nothing.
 
-    types = get_type_hints(builder)
-    typed = {}
-    for parameter, value in parameters.items():
-        try:
-            typed[parameter] = TypeAdapter(types[parameter]).validate_python(value, strict=True)
-        except ValidationError:
-            wanted = _in_words(types[parameter])
-            raise ValueError(f"{parameter} of the world {name!r} is {shown(value)}; it must be {wanted}") from None
-        if isinstance(value, int) and abs(value) > _MAX_WHOLE:
-            raise ValueError(f"{parameter} of the world {name!r} is {shown(value)}; it must be at most {_MAX_WHOLE}")
-    return typed
+    Examples
+    --------
+    >>> register_envs()
+    >>> gymnasium.make("lacuna/Lake-v0", wind=0.2).observation_space
+    MultiDiscrete([8 8 3])
+    """
+    for name, found in WORLDS.items():
+        if found.env_id not in gymnasium.registry:
+            gymnasium.register(id=found.env_id, entry_point=f"{__name__}:world_env", kwargs={"world": name})
 
 
-_MAX_WHOLE = 10**12
-_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+def world_env(world: str, render_mode: str | None = None, **parameters: Any) -> TabularEnv:
+    """Make the environment of a world known by name; what the ``lacuna/…`` ids of Gymnasium call.
+
+    Examples
+    --------
+    >>> world_env("taxi").observation_space
+    MultiDiscrete([5 5 5 4])
+    """
+    from lacuna.mdp.environment import TabularEnv  # noqa: PLC0415  brings the compiler, which a list of names does not need
+
+    return TabularEnv(make_world(world, **parameters), render_mode)
 
 
 def _in_words(wanted: Any) -> str:
@@ -144,15 +177,34 @@ def _in_words(wanted: Any) -> str:
     return _WORDS.get(wanted, str(wanted))
 
 
-def shown(value: object) -> str:
-    """A value in a message, cut if it is long."""
+def _split(text: str) -> list[str]:
+    """Cut at the commas that stand outside brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if letter == "," and not depth and not quote:
+            parts.append("")
+            continue
+        parts[-1] += letter
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+    return parts
+
+
+def _value(text: str) -> Any:
+    if text.startswith("@"):
+        return Path(text[1:]).read_text(encoding="utf-8")
     try:
-        text = repr(value)
-    except ValueError:  # Python does not write whole numbers of thousands of digits
-        return "a number of thousands of digits"
-    return text if len(text) <= 200 else f"{text[:200]}…"
+        return as_tuples(tomllib.loads(f"value = {text}")["value"])
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
 
 
-def _nearest(name: str, choices: Mapping[str, object]) -> str:
-    close = get_close_matches(name, list(choices), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+def as_tuples(value: Any) -> Any:
+    """Give a value of TOML or JSON with its lists as tuples, and 0.0 for -0.0, which is the same number."""
+    if isinstance(value, list | tuple):
+        return tuple(as_tuples(item) for item in value)
+    return value + 0.0 if isinstance(value, float) else value

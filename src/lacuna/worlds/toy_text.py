@@ -11,8 +11,9 @@ from gymnasium.envs.toy_text.cliffwalking import CliffWalkingEnv
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
-from lacuna.mdp import Outcome, TabularMDP
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.mdp.tabular import Outcome, TabularMDP
+from lacuna.worlds.registry import world
 
 Table = dict[int, dict[int, list[Outcome]]]
 
@@ -53,6 +54,7 @@ def from_toy_text(env: gymnasium.Env[Any, Any] | str, **kwargs: Any) -> TabularM
     return _build(toy, max_steps, space=Space((len(toy.P),), ("state",)), name=type(toy).__name__)
 
 
+@world("frozen-lake", "lacuna/FrozenLake-v0", "Gymnasium's FrozenLake as (row, column); holes are bad")
 def frozen_lake_mdp(
     map_name: str = "4x4",
     desc: Sequence[str] | None = None,
@@ -79,6 +81,7 @@ def frozen_lake_mdp(
     return from_toy_text(env_id, is_slippery=is_slippery, **given)
 
 
+@world("cliff-walking", "lacuna/CliffWalking-v0", "Gymnasium's CliffWalking as (row, column); falling off is bad")
 def cliff_walking_mdp(is_slippery: bool = False) -> TabularMDP:
     """Gymnasium's CliffWalking as ``(row, column)``; falling off the cliff is a bad step.
 
@@ -94,6 +97,7 @@ def cliff_walking_mdp(is_slippery: bool = False) -> TabularMDP:
     return from_toy_text("CliffWalking-v1", is_slippery=is_slippery)
 
 
+@world("taxi", "lacuna/Taxi-v0", "Gymnasium's Taxi as (taxi row, taxi column, passenger, destination)")
 def taxi_mdp(
     is_rainy: bool = False, rainy_probability: float | None = None, fickle_passenger: bool = False
 ) -> TabularMDP:

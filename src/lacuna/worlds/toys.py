@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.mdp import Outcome, TabularMDP
-from lacuna.space import Space
+from lacuna.kernels.space import Space
+from lacuna.mdp.tabular import Outcome, TabularMDP
+from lacuna.worlds.registry import world
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +18,7 @@ _MAX_CELLS = 1_000_000
 _BANDIT = ((0.9, 0.1), (0.2, 0.6), (0.5, 0.5), (0.0, 1.0))
 
 
+@world("corridor", "lacuna/Corridor-v0", "a corridor with slippery steps, solved in closed form")
 def corridor(length: int = 5, slip: float = 0.1) -> TabularMDP:
     """A corridor with the goal at its right end; every step costs 1 and fails with probability `slip`.
 
@@ -54,6 +56,7 @@ def corridor_values(length: int, slip: float, gamma: float) -> Floats:
     return _cost_of(np.arange(length - 1, 0, -1), slip, gamma)
 
 
+@world("field", "lacuna/Field-v0", "an open field crossed corner to corner, solved in closed form")
 def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
     """An open field crossed from the top left to the bottom right corner, one step north, east, south or west.
 
@@ -98,6 +101,7 @@ def field_values(n_rows: int, n_columns: int, slip: float, gamma: float) -> Floa
     return _cost_of(n_rows - 1 - row + n_columns - 1 - column, slip, gamma)
 
 
+@world("bandit", "lacuna/Bandit-v0", "a two-armed bandit with a context of two coins, solved in closed form")
 def bandit(pays: Sequence[Sequence[float]] = _BANDIT) -> TabularMDP:
     """A two-armed bandit with a context of two coins (`sky`, `mood`), thrown anew for each episode of one step.
 
@@ -120,6 +124,7 @@ def bandit(pays: Sequence[Sequence[float]] = _BANDIT) -> TabularMDP:
     )  # fmt: skip
 
 
+@world("loop", "lacuna/Loop-v0", "two states for ever, solved in closed form")
 def loop(near: float = 1.0, far: float = 2.0) -> TabularMDP:
     """Two states for ever: staying pays `near` in the first and `far` in the second, changing over pays nothing.
 

@@ -1,0 +1,92 @@
+"""Files are written whole or not at all, one writer at a time, and survive a power cut."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import get_ident
+from typing import BinaryIO
+
+# What file systems without locks, or that cannot sync a folder, say.
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
+_NO_SYNC = {errno.EINVAL, errno.EACCES}
+
+
+def write_whole(path: Path, content: bytes, claim: Callable[[], None] | None = None) -> None:
+    """Write a file under another name, then rename it: it is whole or not there, also after a power cut.
+
+    `claim` is called, and may raise, when nobody else can replace the file before this does.
+    """
+    with _unfinished(path) as (part, file):
+        try:
+            if claim is not None:
+                claim()
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            if _is_at(part, file):
+                part.unlink()
+            raise
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def _unfinished(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """An empty file beside `path` that one writer has at a time; what a killed one left is taken over."""
+    part = path.with_name(f".{path.name}.part")
+    while True:
+        with _open_part(part) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                part.unlink(missing_ok=True)
+                break
+            try:
+                # While this one waited, another may have finished: then the file it opened has its real name by now.
+                if _is_at(part, file):
+                    file.truncate(0)
+                    yield part, file
+                    return
+            finally:
+                # Closing is not enough if a child process was forked meanwhile: it has the lock as well.
+                fcntl.flock(file, fcntl.LOCK_UN)
+    # A file system without locks: take a name that nobody else has.
+    part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}-{get_ident()}.part")
+    with _open_part(part) as file:
+        file.truncate(0)
+        yield part, file
+
+
+def _open_part(part: Path) -> BinaryIO:
+    """Open a file for writing without emptying it: another process may be at it."""
+    return os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Whether an open file has this name."""
+    try:
+        return os.path.samestat(path.stat(follow_symlinks=False), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a renaming in a folder reach the disk."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise

@@ -1,1 +1,0 @@
-"""How the hidden part of a state is guessed."""

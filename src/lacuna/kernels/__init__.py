@@ -1,0 +1,1 @@
+"""What every kernel stands on: compiling, spaces, random numbers, counts."""

@@ -1,0 +1,251 @@
+"""Transition counts that grow with what was seen: every (state, action) owns a short, contiguous row of successors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.codes import unpack
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.space import Layout, Space
+
+Whole = TypeVar("Whole", np.int64, np.uint64)
+
+# Room for a small world from the start: to ask for more later takes longer than a thousand steps.
+_FIRST_ROWS, _FIRST_ENTRIES, _FIRST_ROOM = 2048, 1 << 15, 4
+_ONE = np.uint64(1)
+
+MAX_COUNT = 2**53
+"""Steps and counted units up to this are exact as floats."""
+
+
+class CountTable(NamedTuple):
+    """The counts as kernels see them.
+
+    ``head[s*A + a]`` is the number of the row of ``(s, a)``, 0 if it was never seen. The successors of row `i`, most
+    frequent first, are the entries ``start[i] : start[i] + length[i]`` of `code` and `n`; ``total[i]`` is their sum;
+    ``room[i]`` entries are reserved. ``used`` holds the rows in use, the entries in use and the longest row. Counts are
+    whole *units* (one unit is 1/K for the paper's synthetic model), so that sums are exact in any order. Places are
+    unsigned: the compiler then knows that none counts from the end, and can look at several entries at once.
+    """
+
+    head: NDArray[np.uint32]
+    start: NDArray[np.uint64]
+    length: NDArray[np.uint64]
+    room: NDArray[np.uint64]
+    total: NDArray[np.int64]
+    code: NDArray[np.int64]
+    n: NDArray[np.int64]
+    used: NDArray[np.uint64]
+
+
+@kernel
+def has_room(K: int, counts: CountTable) -> bool:
+    """Whether `K` more transitions fit into the memory reserved."""
+    rows, entries, longest = counts.used
+    many = np.uint64(K)
+    if rows + many + _ONE > counts.start.shape[0]:
+        return False
+    # A row that grows from L to L + m entries takes at most 4 (L + m) new ones on the way; a new row a few.
+    growth = many * (np.uint64(4) * (longest + _ONE) + np.uint64(_FIRST_ROOM))
+    return bool(entries + growth <= counts.code.shape[0])
+
+
+@kernel
+def add(key: int, code: int, units: int, entry: np.uint64, counts: CountTable) -> tuple[int, int]:
+    """Count `units` transitions from row `key` (``s*A + a``) to the state with this code.
+
+    `entry` is where the code was last seen: usually it is still there. Gives the units that this state, and the whole
+    row, had before.
+    """
+    i = counts.head[key]
+    if i == 0:
+        i = start_row(key, counts)
+    first, end = counts.start[i], counts.start[i] + counts.length[i]
+    if entry < first or entry >= end or counts.code[entry] != code:
+        entry = end
+        for e in range(first, end):
+            if counts.code[e] == code:
+                entry = np.uint64(e)
+                break
+    if entry == end:
+        if counts.length[i] == counts.room[i]:
+            move_to_end(i, counts)
+        first, entry = counts.start[i], counts.start[i] + counts.length[i]
+        counts.n[entry] = 0
+        counts.length[i] += _ONE
+        counts.used[2] = max(counts.used[2], counts.length[i])
+    before, total = counts.n[entry], counts.total[i]
+    # Let it pass those with fewer units: draws then find the frequent ones early.
+    now = before + units
+    while entry > first and counts.n[entry - _ONE] < now:
+        counts.code[entry], counts.n[entry] = counts.code[entry - _ONE], counts.n[entry - _ONE]
+        entry -= _ONE
+    counts.code[entry], counts.n[entry] = code, now
+    counts.total[i] = total + units
+    return before, total
+
+
+@kernel
+def start_row(key: int, counts: CountTable) -> np.uint32:
+    """Open an empty row."""
+    counts.used[0] += _ONE
+    i = np.uint32(counts.used[0])
+    counts.head[key] = i
+    counts.start[i] = counts.used[1]
+    counts.length[i] = 0
+    counts.room[i] = _FIRST_ROOM
+    counts.used[1] += np.uint64(_FIRST_ROOM)
+    return i
+
+
+@kernel
+def move_to_end(i: np.uint32, counts: CountTable) -> None:
+    """Give a full row twice the room, at the end; what it leaves behind is at most as much as it takes."""
+    shift = counts.used[1] - counts.start[i]
+    for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
+        counts.code[np.uint64(entry) + shift] = counts.code[entry]
+        counts.n[np.uint64(entry) + shift] = counts.n[entry]
+    counts.start[i] += shift
+    counts.room[i] += counts.room[i]
+    counts.used[1] += counts.room[i]
+
+
+def count_bytes(n_states: int, n_actions: int) -> int:
+    """Memory that empty counts may take: their rows and entries, and `head`, of which only what is visited is taken."""
+    return 4 * n_states * n_actions + 8 * (4 * _FIRST_ROWS + 2 * _FIRST_ENTRIES + 3)
+
+
+class Counts:
+    """Transition counts of a space: the growing memory around a `CountTable`.
+
+    Examples
+    --------
+    >>> counts = Counts(Space((2, 3)), n_actions=2, unit=0.5)
+    >>> counts.add(state=0, action=1, successor=5)
+    >>> counts.add(state=0, action=1, successor=5)
+    >>> dict(counts)
+    {(0, 1, 5): 1.0}
+    """
+
+    def __init__(self, space: Space, n_actions: int, unit: float = 1.0) -> None:
+        self.space = space
+        self.n_actions = n_actions
+        self.unit = unit
+        # Zeros from the operating system take no memory until touched, so `head` costs what was visited.
+        head = np.zeros(space.n_states * n_actions, dtype=np.uint32)
+        start, length, room = (np.zeros(_FIRST_ROWS, dtype=np.uint64) for _ in range(3))
+        total = np.zeros(_FIRST_ROWS, dtype=np.int64)
+        code, n = (np.zeros(_FIRST_ENTRIES, dtype=np.int64) for _ in range(2))
+        self.table = CountTable(head, start, length, room, total, code, n, np.zeros(3, dtype=np.uint64))
+
+    def need(self, K: int) -> None:
+        """Make sure that `K` more transitions fit."""
+        while not has_room(K, self.table):
+            t = self.table
+            start, length, room = (_padded(array, 2 * array.shape[0]) for array in (t.start, t.length, t.room))
+            total, code, n = (_padded(array, 2 * array.shape[0]) for array in (t.total, t.code, t.n))
+            self.table = CountTable(t.head, start, length, room, total, code, n, t.used)
+
+    def add(self, state: int, action: int, successor: int, units: int = 1) -> None:
+        """Count one transition (`units` times the unit)."""
+        self.need(1)
+        add(state * self.n_actions + action, _code(successor, self.space), units, np.uint64(0), self.table)
+
+    def __len__(self) -> int:
+        return int(self.table.length.sum())
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, int, int], float]]:
+        """All ``((state, action, successor), count)`` seen, rows in the order of state and action."""
+        t, layout = self.table, self.space.layout
+        for key in np.flatnonzero(t.head):
+            i = t.head[key]
+            s, a = divmod(int(key), self.n_actions)
+            for entry in range(t.start[i], t.start[i] + t.length[i]):
+                yield (s, a, int(unpack(t.code[entry], layout))), float(t.n[entry]) * self.unit
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the rows and entries in use; `head` is four bytes per state and action on top."""
+        rows, entries, _ = (int(x) for x in self.table.used)
+        return 8 * (4 * rows + 2 * entries)
+
+    def to_arrays(self) -> dict[str, NDArray[np.int64]]:
+        """The rows as flat arrays, for a file: keys, lengths, codes and units."""
+        t = self.table
+        keys = np.flatnonzero(t.head)
+        rows = t.head[keys]
+        entries = [np.arange(int(t.start[i]), int(t.start[i] + t.length[i])) for i in rows]
+        flat = np.concatenate(entries) if entries else np.zeros(0, dtype=np.int64)
+        lengths = t.length[rows].astype(np.int64)
+        return {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}
+
+    def from_arrays(self, arrays: dict[str, NDArray[np.int64]]) -> None:
+        """Fill empty counts from what `to_arrays` gave; the order of successors, on which draws depend, is kept."""
+        keys, lengths, codes, units = (arrays[name] for name in ("keys", "lengths", "codes", "units"))
+        _check_rows(keys, lengths, codes, units)
+        if keys.size and not (keys[0] >= 0 and keys[-1] < self.table.head.shape[0]):
+            raise ValueError("the counts name a state or action outside the space")
+        if not _codes_valid(codes, self.space.layout):
+            raise ValueError("the counts name a successor outside the space")
+        rows = max(_FIRST_ROWS, keys.shape[0] + 1)
+        entries = max(_FIRST_ENTRIES, codes.shape[0])
+        length = _padded(np.append(0, lengths).astype(np.uint64), rows)
+        sums = np.append(0, np.cumsum(units))[np.append(0, np.cumsum(lengths))]
+        self.table.head[keys] = np.arange(1, keys.shape[0] + 1)
+        self.table = CountTable(
+            self.table.head,
+            start=np.cumsum(length) - length,
+            length=length,
+            room=length.copy(),
+            total=_padded(np.append(0, np.diff(sums)), rows),
+            code=_padded(codes, entries),
+            n=_padded(units, entries),
+            used=np.array([keys.shape[0], codes.shape[0], lengths.max(initial=0)], dtype=np.uint64),
+        )
+
+
+def _code(index: int, space: Space) -> int:
+    values = space.decode(index)
+    return sum(value << int(shift) for value, shift in zip(values, space.layout.shifts, strict=True))
+
+
+def _check_rows(
+    keys: NDArray[np.int64], lengths: NDArray[np.int64], codes: NDArray[np.int64], units: NDArray[np.int64]
+) -> None:
+    """Refuse rows that counting could not have left."""
+    if keys.shape != lengths.shape or codes.shape != units.shape:
+        raise ValueError("the rows of the counts do not fit together")
+    # Each length before their sum, which could wrap.
+    if ((lengths < 1) | (lengths > codes.shape[0])).any() or lengths.sum() != codes.shape[0]:
+        raise ValueError("the lengths of the rows of the counts do not add up to their entries")
+    if (keys[1:] <= keys[:-1]).any():
+        raise ValueError("the rows of the counts are not in order, or one is there twice")
+    if (units < 1).any() or units.sum(dtype=np.float64) > MAX_COUNT:
+        raise ValueError(f"the counts hold one below 1, or add up to more than {MAX_COUNT}")
+    row = np.repeat(np.arange(keys.shape[0]), lengths)
+    if ((units[1:] > units[:-1]) & (row[1:] == row[:-1])).any():
+        raise ValueError("a row of the counts does not begin with its most frequent successor")
+    order = np.lexsort((codes, row))
+    if ((np.diff(codes[order]) == 0) & (np.diff(row[order]) == 0)).any():
+        raise ValueError("a row of the counts names a successor twice")
+
+
+def _codes_valid(codes: NDArray[np.int64], layout: Layout) -> bool:
+    if (codes < 0).any():
+        return False
+    rebuilt = np.zeros_like(codes)
+    for size, mask, shift in zip(layout.sizes, layout.masks, layout.shifts, strict=True):
+        if ((codes & mask) >> shift >= size).any():
+            return False
+        rebuilt |= codes & mask
+    return bool((rebuilt == codes).all())
+
+
+def _padded(array: NDArray[Whole], length: int) -> NDArray[Whole]:
+    padded = np.zeros(length, dtype=array.dtype)
+    padded[: array.shape[0]] = array
+    return padded

@@ -1,0 +1,297 @@
+"""`Agent`: the learner as an object to deploy. Three verbs, everything else is looking."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.counts import Counts, count_bytes
+from lacuna.kernels.exclusive import Entry, exclusive
+from lacuna.kernels.memory_limit import ask_for
+from lacuna.kernels.space import MISSING, Space
+from lacuna.kernels.streams import Stream
+from lacuna.learning import checkpoint, learner, savefile
+from lacuna.learning.checkpoint import Phase
+from lacuna.learning.component_counts import (
+    NO_PARENT,
+    Parts,
+    blank_kin,
+    is_waiting,
+    kin_bytes,
+    most_adds,
+    most_waiting,
+    not_passed_on,
+    part_rows,
+)
+from lacuna.learning.learner import blank_memory, draws_per_step, memory_bytes
+from lacuna.learning.methods import DEFAULT, METHODS, Impute, Settings, Teach
+from lacuna.learning.observation import Observation, read_observation
+from lacuna.learning.qlearning import MAX_REWARD
+
+
+class Agent:
+    """Q-learning that copes with hidden components, one step at a time.
+
+    Parameters
+    ----------
+    space
+        The factored space of complete states.
+    n_actions
+        Number of actions.
+    settings
+        The method and its hyper-parameters; `DEFAULT` if not given.
+    seed
+        Fixes every draw: two agents with one seed that see the same make the same decisions.
+    max_memory
+        Most memory that its tables may take, in bytes or as a text (``"8GB"``); if not given, what the environment
+        variable ``LACUNA_MAX_MEMORY`` says, else 2 GB. Counts grow later, with the transitions seen.
+
+    Examples
+    --------
+    >>> agent = Agent(Space((3, 2)), n_actions=2, settings=Settings("mi-synthetic", K=4), seed=1)
+    >>> agent.begin([0, 1])
+    >>> agent.probabilities()
+    array([0.5, 0.5])
+    >>> action = agent.act()
+    >>> agent.learn(reward=1.0, observation=[2, None], terminated=False)
+    >>> sorted({state for state in agent.pathways}) in ([(2, 0)], [(2, 1)], [(2, 0), (2, 1)])
+    True
+    """
+
+    def __init__(
+        self, space: Space, n_actions: int, settings: Settings | None = None, *, seed: int = 0,
+        max_memory: float | str | None = None,
+    ) -> None:  # fmt: skip
+        if not isinstance(space, Space):
+            raise TypeError(f"space is {space!r}; it must be a Space, e.g. Space((8, 8, 3))")
+        if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 1:
+            raise ValueError(f"n_actions is {n_actions!r}; it must be a whole number, 1 or larger")
+        if not isinstance(settings, Settings | None):
+            raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
+        self.space = space
+        self.n_actions = int(n_actions)
+        self.settings = settings if settings is not None else DEFAULT
+        if self.settings.method not in METHODS:
+            raise ValueError(
+                f"{self.settings.method} is a yardstick: it knows what no agent can know; take it in a trial or a study"
+            )
+        self.method = METHODS[self.settings.method]
+        self.rules = self.settings.rules
+        size = f"{space.n_states} states of {space.d} components and {n_actions} actions"
+        tables = f"the tables of {self.method.name} for {size}"
+        ask_for(agent_bytes(space, self.n_actions, self.settings), tables, max_memory)
+        try:
+            self.model = Counts(space, self.n_actions, self.settings.unit)
+            # The values of all components in one line, as if they were the states of a space of their own.
+            # After them, if there are to be parents, the rows in which those are looked for.
+            self.kin, rows = blank_kin(space.sizes, parents=self.settings.parents > 0)
+            self.parts = Counts(Space((rows,)), self.n_actions)
+            self._backlog = most_waiting(space.sizes, self.n_actions)
+            self.memory = blank_memory(space, self.n_actions, self.settings)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise ValueError(f"{tables} do not fit into memory: {error}") from error
+        self.entry = Entry()
+        self.imputation = Stream(seed, "imputation")
+        self.exploration = Stream(seed, "exploration")
+        self.steps = 0
+        self._phase: Phase = "new"
+        self._action = -1
+        self._files = savefile.KnownFiles()
+
+    @exclusive
+    def begin(self, observation: Observation) -> None:
+        """Start an episode with its first observation."""
+        seen = read_observation(observation, self.space)
+        uniforms = self.imputation.need(draws_per_step(self.rules))
+        learner.begin(seen, self.rules, self.space.layout, self.memory, uniforms)
+        self._phase = "ready"
+
+    @exclusive
+    def act(self) -> int:
+        """Choose the next action."""
+        if self._phase != "ready":
+            wanted = "begin(observation)" if self._phase == "new" else "learn(reward, observation, terminated)"
+            raise RuntimeError(f"act() was called before {wanted}")
+        self._action = int(learner.act(self.rules, self.memory, self.exploration.need(2)))
+        self._phase = "acted"
+        return self._action
+
+    @exclusive
+    def learn(self, reward: float, observation: Observation, terminated: bool) -> None:
+        """Take in what the last action led to.
+
+        A reward that is missing or not finite is refused. After `terminated`, or where an episode is cut off, call
+        `begin` with the first observation of the next one.
+        """
+        if self._phase != "acted":
+            raise RuntimeError("learn() was called before act()")
+        if isinstance(reward, bool) or not isinstance(reward, int | float | np.floating | np.integer):
+            raise ValueError(f"the reward is {reward!r}; it must be a number: missing rewards cannot be learned from")
+        # Not as a float: a whole number of Python may be too large for one.
+        if not -MAX_REWARD <= (reward if isinstance(reward, int) else float(reward)) <= MAX_REWARD:
+            raise ValueError(f"the reward is {reward}; it must be finite, between {-MAX_REWARD:g} and {MAX_REWARD:g}")
+        if not isinstance(terminated, bool | np.bool_):
+            raise ValueError(f"terminated is {terminated!r}; it must be True or False")
+        seen = read_observation(observation, self.space)
+        self.make_room()
+        learner.learn(
+            self._action, float(reward), seen, bool(terminated), self.rules, self.space.layout, self.memory,
+            self.model.table, self.part_tables, self.imputation.need(draws_per_step(self.rules)),
+        )  # fmt: skip
+        self.steps += 1
+        self._phase = "new" if terminated else "ready"
+
+    def make_room(self) -> None:
+        """Make sure that what one step may teach fits into the counts."""
+        self.model.need(self.rules.K)
+        self.parts.need(most_adds(self.space.d, self.part_tables))
+
+    @property
+    def part_tables(self) -> Parts:
+        """The component counts as kernels see them."""
+        return Parts(self.parts.table, self.kin, self._backlog)
+
+    def took_steps(self, n: int) -> None:
+        """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
+        self.steps += n
+        self._phase = "ready"
+
+    @property
+    def ready(self) -> bool:
+        """Whether `act` may be called."""
+        return self._phase == "ready"
+
+    @exclusive
+    def probabilities(self) -> NDArray[np.float64]:
+        """Exact probability of each action in the current state: vote, ties and exploration included.
+
+        It may be asked before or after `act`, which does not change it, and never moves a random stream.
+        """
+        if self._phase == "new":
+            raise RuntimeError("probabilities() was called before begin(observation)")
+        p = np.empty(self.n_actions)
+        learner.probabilities(self.rules, self.memory, p)
+        return p
+
+    @property
+    def Q(self) -> NDArray[np.float64]:  # noqa: N802  the paper's symbol
+        """The table of values, read-only: a row per state (of the space with "missing" values if they are states)."""
+        return _read_only(self.memory.Q)
+
+    @property
+    @exclusive
+    def counts(self) -> Mapping[tuple[int, int, int], float]:
+        """The transition counts ``(state, action, next state) -> count`` as they are now, read-only."""
+        return MappingProxyType(dict(self.model))
+
+    @property
+    @exclusive
+    def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
+        """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only.
+
+        Everything seen is in them, also complete transitions that wait for something to be hidden or, with parents, for
+        their bundle.
+        """
+        found: dict[tuple[str, int, int, int], float] = defaultdict(float)
+        for (place, action, value), count in self.parts:
+            if place < sum(self.space.sizes):
+                j = int(np.searchsorted(self.space.layout.offsets, place, side="right")) - 1
+                found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] += count
+        if self.method.teach == Teach.AVAILABLE_PAIRS:
+            all_wait, some_wait = is_waiting(self.part_tables), self.settings.parents > 0
+            for (s, action, s_next), n in self.model:
+                waiting = int(n) if all_wait else not_passed_on(int(n)) if some_wait else 0
+                if waiting:
+                    for name, u, v in zip(self.space.names, *map(self.space.decode, (s, s_next)), strict=True):
+                        found[name, u, action, v] += waiting
+        return MappingProxyType(dict(found))
+
+    @property
+    def parents(self) -> Mapping[str, str | None]:
+        """The component that, besides itself, foretells each component best so far; None if none clearly does."""
+        found = [int(p) for p in self.kin.parent] or [NO_PARENT] * self.space.d
+        names = self.space.names
+        return MappingProxyType(
+            {name: None if p == NO_PARENT else names[p] for name, p in zip(names, found, strict=True)}
+        )
+
+    @property
+    def pathways(self) -> tuple[tuple[int | None, ...], ...]:
+        """What each pathway takes the current state to be; ``None`` where a component stays missing."""
+        if self._phase == "new" and self.steps == 0:
+            return ()
+        if self.method.impute in (Impute.TOKEN, Impute.NOTHING):
+            return (tuple(None if value == MISSING else int(value) for value in self.memory.previous),)
+        return tuple(self.space.decode(int(s)) for s in self.memory.S)
+
+    @property
+    def action(self) -> int | None:
+        """The action that was chosen and has not been learned from yet; None if there is none."""
+        return self._action if self._phase == "acted" else None
+
+    @property
+    def decisions(self) -> int:
+        """How many actions were chosen so far, those of which nothing was learned included: the number of the next one.
+
+        The numbers begin with 0 and go on over episodes, and in an agent that was saved and loaded.
+        """
+        # An action takes one number of its stream, and a coin before it if ε > 0.
+        return self.exploration.position // (2 if self.rules.epsilon > 0 else 1)
+
+    @property
+    def seed(self) -> int:
+        """The seed of both streams."""
+        return self.imputation.seed
+
+    def __repr__(self) -> str:
+        K = f", K={self.settings.K}" if self.method.multiple else ""
+        return f"Agent({self.method.name!r}{K}, {self.steps} steps, seed={self.seed})"
+
+    @exclusive
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the complete state to a file, whole or not at all.
+
+        A file that this agent was loaded from, or saved to, is replaced unless someone else saved it since; any other
+        file is replaced with `overwrite` only.
+        """
+        self._files.write(path, "agent", *self.to_parts(), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, other_kernels: savefile.OtherKernels = "warn") -> Agent:
+        """Read an agent back; it goes on exactly where it was saved.
+
+        If other kernels saved it, what follows may differ in its bits: a warning says so, or, with
+        ``other_kernels="refuse"``, an error.
+        """
+        files = savefile.KnownFiles()
+        header, arrays = files.read(path, "agent", other_kernels)
+        with savefile.refusing(path, "does not describe an agent"):
+            savefile.fields("the file", arrays, checkpoint.ARRAYS)
+            space, n_actions, settings, seed = checkpoint.identity(header)
+            agent = cls(space, n_actions, settings, seed=seed)
+            checkpoint.restore(agent, header, arrays)
+        agent._files = files
+        return agent
+
+    def to_parts(self) -> tuple[dict[str, Any], savefile.Arrays]:
+        """The complete state as plain data and arrays."""
+        return checkpoint.describe(self)
+
+
+def agent_bytes(space: Space, n_actions: int, settings: Settings) -> int:
+    """Memory that the tables of an agent may take, if every state is visited, worked out from sizes alone."""
+    parents = settings.parents > 0
+    parts = count_bytes(part_rows(space.sizes, parents=parents), n_actions) + kin_bytes(space.d, parents=parents)
+    return memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + parts
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,47 @@
+"""Stand-ins that need no model: uniform guesses, values carried forward, and "missing" as a value of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.codes import Sight, copy_into, is_complete
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.space import Layout
+
+
+@kernel
+def guess_uniformly(observation: NDArray[np.int64], sight: Sight, layout: Layout, u: float) -> int:
+    """Code of a state drawn uniformly from those that agree with the observation."""
+    rest = int(u * sight.n_agreeing)
+    code = sight.seen
+    for j in range(observation.shape[0]):
+        if observation[j] < 0:
+            others = rest // layout.sizes[j]
+            code |= (rest - others * layout.sizes[j]) << layout.shifts[j]
+            rest = others
+    return code
+
+
+@kernel
+def token_row(observation: NDArray[np.int64], layout: Layout) -> int:
+    """Row of Q in the space where every component has one more value, its last, for "missing"."""
+    row = 0
+    for j in range(observation.shape[0]):
+        value = observation[j] if observation[j] >= 0 else layout.sizes[j]
+        row = row * (layout.sizes[j] + 1) + value
+    return row
+
+
+@kernel
+def hold_last_complete(observation: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+    """Replace the held state if, and only if, a complete one was seen (the paper's V1)."""
+    if is_complete(observation):
+        copy_into(held, observation)
+
+
+@kernel
+def hold_last_values(observation: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+    """Replace every component that was seen (the paper's V2)."""
+    for j in range(observation.shape[0]):
+        held[j] = observation[j] if observation[j] >= 0 else held[j]

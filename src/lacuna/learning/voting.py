@@ -1,0 +1,181 @@
+"""From K states and one Q table to an action: four votes, and the exact probability of every action."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.double_double import Double, exact_sum, over, plus, times
+from lacuna.learning.methods import VOTES
+from lacuna.learning.qlearning import best_value
+
+SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "softmax", "average"))
+
+# Votes are sums of fractions 1/m; sums that differ by less are the same votes added in another order.
+_SAME_VOTES = 1e-9
+
+_ROUNDING = 2.0**-52
+
+NO_STATE = -1
+"""A pathway with nothing to act on: the action is uniform."""
+
+
+@kernel
+def sample_best(Q: NDArray[np.float64], s: int, u: float) -> int:
+    """One of the maximisers of Q(s, ·), each equally likely."""
+    best = best_value(Q, s)
+    ties = 0
+    for a in range(Q.shape[1]):
+        if Q[s, a] == best:
+            ties += 1
+    rank = int(u * ties)
+    for a in range(Q.shape[1]):
+        if Q[s, a] == best:
+            if rank == 0:
+                return a
+            rank -= 1
+    return 0  # never reached: rank < ties
+
+
+@kernel
+def count_ties(Q: NDArray[np.float64], s: int, best: float) -> int:
+    """How many actions have the best value in state `s`."""
+    ties = 0
+    for a in range(Q.shape[1]):
+        if Q[s, a] == best:
+            ties += 1
+    return ties
+
+
+@kernel
+def cast_votes(Q: NDArray[np.float64], S: NDArray[np.int64], votes: NDArray[np.float64]) -> None:
+    """Each pathway gives 1/m of a vote to each of its m maximisers."""
+    votes[:] = 0.0
+    for k in range(S.shape[0]):
+        best = best_value(Q, S[k])
+        ties = count_ties(Q, S[k], best)
+        for a in range(Q.shape[1]):
+            if Q[S[k], a] == best:
+                votes[a] += 1.0 / ties
+
+
+@kernel
+def cast_exact_votes(
+    Q: NDArray[np.float64], S: NDArray[np.int64], votes: NDArray[np.float64], low: NDArray[np.float64]
+) -> None:
+    """As `cast_votes`, with twice the digits: ``votes + low``."""
+    votes[:] = 0.0
+    low[:] = 0.0
+    for k in range(S.shape[0]):
+        best = best_value(Q, S[k])
+        part = over(Double(1.0, 0.0), Double(float(count_ties(Q, S[k], best)), 0.0))
+        for a in range(Q.shape[1]):
+            if Q[S[k], a] == best:
+                votes[a], low[a] = plus(Double(votes[a], low[a]), part)
+
+
+@kernel
+def keep_most_voted(p: NDArray[np.float64]) -> None:
+    """Replace votes by 1 for the most voted and 0 for the others."""
+    best = p[0]
+    for a in range(1, p.shape[0]):
+        best = max(best, p[a])
+    for a in range(p.shape[0]):
+        p[a] = 1.0 if p[a] >= best - _SAME_VOTES else 0.0
+
+
+@kernel
+def sum_error(Q: NDArray[np.float64], S: NDArray[np.int64], a: int) -> float:
+    """How much the sum of an action's values over the pathways may be off by rounding; one value is exact."""
+    size = 0.0
+    for k in range(S.shape[0]):
+        size += abs(Q[S[k], a])
+    return float((S.shape[0] - 1) * _ROUNDING * size)
+
+
+@kernel
+def keep_largest_sums(Q: NDArray[np.float64], S: NDArray[np.int64], p: NDArray[np.float64]) -> None:
+    """Give 1 to the actions whose values over the pathways add up to the most, and 0 to the others.
+
+    Sums that differ by no more than rounding are the same numbers added in another order, and tie.
+    """
+    best = 0
+    for a in range(p.shape[0]):
+        p[a] = 0.0
+        for k in range(S.shape[0]):
+            p[a] += Q[S[k], a]
+        if p[a] > p[best]:
+            best = a
+    top, slack = p[best], sum_error(Q, S, best)
+    for a in range(p.shape[0]):
+        p[a] = 1.0 if p[a] >= top - slack - sum_error(Q, S, a) else 0.0
+
+
+@kernel
+def weigh_actions(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: NDArray[np.float64]) -> None:
+    """Give every action a weight, in proportion to which the pathways choose it; for all votes but `SAMPLED`."""
+    if S[0] == NO_STATE:
+        p[:] = 1.0
+    elif vote == AVERAGE:
+        keep_largest_sums(Q, S, p)
+    else:
+        cast_votes(Q, S, p)
+        if vote == MAJORITY:
+            keep_most_voted(p)
+        else:
+            most = p[0]
+            for a in range(1, p.shape[0]):
+                most = max(most, p[a])
+            for a in range(p.shape[0]):
+                p[a] = exp(p[a] - most) if p[a] > 0 else 0.0
+
+
+@kernel
+def vote_probabilities(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: NDArray[np.float64]) -> None:
+    """Probability of each action when the pathways choose, to a few digits less than `action_probabilities`."""
+    weigh_actions(Q, S, vote, p)
+    total = 0.0
+    for a in range(p.shape[0]):
+        total += p[a]
+    for a in range(p.shape[0]):
+        p[a] /= total
+
+
+@kernel
+def action_probabilities(
+    Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, epsilon: float, p: NDArray[np.float64],
+    low: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Probability of each action: ``(1 - ε) w/W + ε/A``, W the sum of all weights w, rounded once; `low` is scratch.
+
+    So it is never outside ε/A and 1 - ε + ε/A, and the probabilities add up to 1 within half a unit in the last place.
+    """
+    if vote == SAMPLED and S[0] != NO_STATE:
+        cast_exact_votes(Q, S, p, low)
+    else:
+        weigh_actions(Q, S, vote, p)
+        low[:] = 0.0
+    W = Double(0.0, 0.0)
+    for a in range(p.shape[0]):
+        W = plus(W, Double(p[a], low[a]))
+    uniform = over(Double(epsilon, 0.0), Double(float(p.shape[0]), 0.0))
+    for a in range(p.shape[0]):
+        chosen = times(exact_sum(1.0, -epsilon), over(Double(p[a], low[a]), W))
+        p[a] = plus(chosen, uniform).high
+
+
+@kernel
+def sample_action(p: NDArray[np.float64], u: float) -> int:
+    """An action by its probability; if rounding leaves `u` above all of them, the last one that has any."""
+    last = 0
+    total = 0.0
+    for a in range(p.shape[0]):
+        if p[a] > 0:
+            last = a
+            total += p[a]
+            if u < total:
+                break
+    return last

@@ -1,0 +1,1 @@
+"""A finite decision problem as arrays: its optimum, its environment, its picture."""

@@ -1,0 +1,242 @@
+"""The paper's figures, one function each: from a table of runs to a chart.
+
+Every function takes the runs of the paper's world as a `Source` (a table, the reading of an episode's end, and how
+settings are chosen) and gives an `altair` chart; None if the table has nothing to show. Lines are means over trials,
+bands 95 % intervals; each method is shown at its best hyper-parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import altair as alt
+import polars as pl
+
+from lacuna.mdp.solve import solve
+from lacuna.paper.comparison import KNOWING, OURS, REACHABLE
+from lacuna.paper.evidence import ALL_METHODS, MI, MI_SYNTHETIC, MODELS, STAY_THETAS, Shown
+from lacuna.paper.points import PATH, REWARD, STAY, WATER, Source, Wanted, by_rate, over_time
+from lacuna.report.panels import TITLES, Panel, chart_of
+from lacuna.report.styles import BLUE, DASHED, ORANGE, SKY, SOLID, VERMILION, Look, look_of
+from lacuna.worlds.lake import Lake
+
+MEASURES = (REWARD, WATER, PATH)
+PATHWAYS = (1, 5, 10)
+MCOLOR = {
+    "mcolor-xy:0.1,0.2,0.3": "(.1, .2, .3), colour seen", "mcolor:0.1,0.2,0.3": "(.1, .2, .3), colour too",
+    "mcolor-xy:0.2,0.4,0.6": "(.2, .4, .6), colour seen", "mcolor:0.2,0.4,0.6": "(.2, .4, .6), colour too",
+}  # fmt: skip
+MFOG = {"mfog:0.5,0.0": "fog .5, elsewhere 0", "mfog:0.25,0.1": "fog .25, elsewhere .1"}
+THETAS = {name: f"θ = {name.partition(':')[2]}" for name in STAY_THETAS}
+
+
+@cache
+def optimum() -> float:
+    """Mean reward per episode of the best policy that sees everything, the flood included.
+
+    The flood carries on across episodes and is as often on as off, so it is the mean over both starts.
+
+    Examples
+    --------
+    >>> round(optimum(), 2)
+    90.99
+    """
+    world = Lake().mdp()
+    values = solve(world, gamma=1.0).values
+    starts = [sum(p * float(values[s]) for s, p in start.items()) for start in world.starts]
+    return sum(starts) / len(starts)
+
+
+def mcar_theta(source: Source) -> alt.ConcatChart | None:
+    """Performance over whole runs against the rate of MCAR missingness (figure 3, top)."""
+    return _against_rate(source, Wanted.plain(*ALL_METHODS))
+
+
+def reward_against_theta(source: Source) -> alt.ConcatChart | None:
+    """Total reward against the rate of MCAR missingness, in one panel that stands by itself."""
+    wanted = Wanted.plain(*ALL_METHODS)
+    points = by_rate(source, wanted)
+    how = f"means over {source.evidence.basis.told}, 95 % intervals"
+    panel = Panel(REWARD, REWARD, f"Total reward per episode ({how}); dotted: the optimum", "rate", optimum())
+    chart = _chart(points, [panel], wanted, columns=1)
+    if chart is not None:
+        chart.concat[0].width, chart.concat[0].height = 560, 300
+        chart.config.legend = alt.LegendConfig(
+            orient="right", title=None, labelFontSize=12, labelLimit=260, rowPadding=7,
+            symbolType="stroke", symbolSize=500, symbolStrokeWidth=2.5, symbolOpacity=1,
+        )  # fmt: skip
+    return chart
+
+
+def mcar_time(source: Source) -> alt.ConcatChart | None:
+    """Performance over time at three rates of MCAR missingness (figures 3, bottom, and 6)."""
+    return _against_time(source, Wanted.plain(*ALL_METHODS), THETAS)
+
+
+def mcolor(source: Source) -> alt.ConcatChart | None:
+    """Performance over time where the colour of a cell drives missingness (figures 4, top, and 7)."""
+    return _against_time(source, Wanted.plain(*ALL_METHODS), MCOLOR)
+
+
+def mfog(source: Source) -> alt.ConcatChart | None:
+    """Performance over time where missingness is more frequent in the fog (figures 4, bottom, and 8)."""
+    return _against_time(source, Wanted.plain(*ALL_METHODS), MFOG)
+
+
+def choosing_k(source: Source) -> alt.ConcatChart | None:
+    """One, five and ten pathways: over time at three rates, and against the rate (figure 9)."""
+    wanted = Wanted.plain(*(Shown(model, K) for model in MODELS for K in PATHWAYS))
+    points = _stack(over_time(source, wanted, THETAS), by_rate(source, wanted))
+    return _chart(points, [*_time_panels(THETAS), *_rate_panels()], wanted)
+
+
+def mixing(source: Source, missingness: str = "mcar:0.4") -> alt.ConcatChart | None:
+    """With mixing of pathways and without, for both models (figure 10)."""
+    rows, panels = [], []
+    for model in MODELS:
+        wanted = [
+            Wanted(Shown(model, K, p), Look(f"K = {K}, mixing" if p else f"K = {K}", *_of_pathways(K, mixed=p > 0)))
+            for K in PATHWAYS
+            for p in ((0.0, 0.1) if K > 1 else (0.0,))
+        ]
+        found = over_time(source, wanted, [missingness])
+        if not found.is_empty():
+            rows.append(found.with_columns(panel=pl.concat_str(pl.lit(f"{model} "), "panel")))
+        name = look_of(Shown(model, 10)).name.partition(", ")[2]
+        panels += [
+            Panel(f"{model} {missingness} {measure}", measure, f"{TITLES[measure]}, {name}", line=_line(measure))
+            for measure in MEASURES
+        ]
+    looks = [one.look for one in wanted]
+    return chart_of(pl.concat(rows), panels, looks) if rows else None
+
+
+def stay(source: Source) -> alt.ConcatChart | None:
+    """With and without a stay action, greedy and not, and how often it is used (figure 11)."""
+    wanted = [
+        Wanted(
+            MI_SYNTHETIC,
+            Look(
+                f"ε = {epsilon:g}, {'may stay' if may else 'may not stay'}",
+                ORANGE if epsilon else BLUE, DASHED if may else SOLID, "square" if epsilon else "circle",
+            ),
+            (("epsilon", epsilon), ("stay", may)),
+        )
+        for epsilon in (0.0, 0.05)
+        for may in (False, True)
+    ]  # fmt: skip
+    return _chart(over_time(source, wanted, THETAS), _time_panels(THETAS, (*MEASURES, STAY)), wanted, columns=4)
+
+
+def beyond(source: Source) -> alt.ConcatChart | None:
+    """Our default at its one setting, the paper's MI and what could be reached: against the rate, and over time."""
+    wanted = Wanted.plain(OURS, *MI, *(KNOWING[name] for name in ("fully-observed", "mi-true-model", REACHABLE)))
+    points = _stack(by_rate(source, wanted), over_time(source, wanted, THETAS))
+    if points.is_empty() or look_of(OURS).name not in points["series"]:
+        return None
+    return _chart(points, [*_rate_panels(), *_time_panels(THETAS, (REWARD,))], wanted)
+
+
+@dataclass(frozen=True)
+class FigureOfPaper:
+    """A figure: its name here, its title, what it shows, and the function that draws it."""
+
+    id: str
+    title: str
+    caption: str
+    draw: Callable[[Source], alt.ConcatChart | None]
+
+
+FIGURES: tuple[FigureOfPaper, ...] = (
+    FigureOfPaper(
+        "mcar-theta", "More and more goes missing: MCAR",
+        "Mean performance over whole runs against θ, the probability that a component of the state is hidden. The "
+        "paper's figure 3, top.",
+        mcar_theta,
+    ),
+    FigureOfPaper(
+        "mcar-time", "Learning over time: MCAR at θ = 0.2, 0.4 and 0.8",
+        "Running mean over the episodes completed by each step. The paper's figure 3, bottom, and figure 6.",
+        mcar_time,
+    ),
+    FigureOfPaper(
+        "mcolor", "When danger hides itself: MCOLOR",
+        "Rates of missingness in green, orange and red cells, for the position only or for the colour too. The paper's "
+        "figure 4, top, and figure 7.",
+        mcolor,
+    ),
+    FigureOfPaper(
+        "mfog", "When missing means somewhere: MFOG",
+        "Missingness inside the fog region and elsewhere. The paper's figure 4, bottom, and figure 8.",
+        mfog,
+    ),
+    FigureOfPaper(
+        "choosing-k", "How many pathways: K = 1, 5, 10",
+        "Over time at three rates, and against the rate. K = 1 is single imputation. The paper's figure 9.",
+        choosing_k,
+    ),
+    FigureOfPaper(
+        "mixing", "Mixing pathways",
+        "MCAR at θ = 0.4; with mixing, imputed next states change places among pathways with probability 0.1; a "
+        "single pathway has nothing to mix. The paper's figure 10.",
+        mixing,
+    ),
+    FigureOfPaper(
+        "stay", "Staying in place",
+        "MI K=10, synthetic, with and without a ninth action, staying, and with and without random actions. The "
+        "paper's figure 11.",
+        stay,
+    ),
+)  # fmt: skip
+
+
+BEYOND = FigureOfPaper(
+    "beyond", "Ours, and what could be reached",
+    "Our default at its one setting, against multiple imputation as in the paper at settings tuned for each rate, and "
+    "against yardsticks, dashed, that know what no agent can: Q-learning that sees everything; MI that draws from the "
+    "true transitions; QMDP, which has the true model and the exact belief given what was observed and paid. The "
+    "dotted line is the optimum.",
+    beyond,
+)  # fmt: skip
+
+
+def _of_pathways(K: int, *, mixed: bool) -> tuple[str, tuple[int, ...], str]:
+    colour, shape = {1: (VERMILION, "square"), 5: (SKY, "triangle-right"), 10: (BLUE, "circle")}[K]
+    return colour, DASHED if mixed else SOLID, shape
+
+
+def _against_rate(source: Source, wanted: Sequence[Wanted]) -> alt.ConcatChart | None:
+    return _chart(by_rate(source, wanted), _rate_panels(), wanted)
+
+
+def _against_time(source: Source, wanted: Sequence[Wanted], settings: dict[str, str]) -> alt.ConcatChart | None:
+    return _chart(over_time(source, wanted, settings), _time_panels(settings), wanted)
+
+
+def _chart(
+    points: pl.DataFrame, panels: Sequence[Panel], wanted: Sequence[Wanted], columns: int = 3
+) -> alt.ConcatChart | None:
+    return None if points.is_empty() else chart_of(points, panels, [one.look for one in wanted], columns)
+
+
+def _stack(*parts: pl.DataFrame) -> pl.DataFrame:
+    found = [part.with_columns(pl.col("x").cast(pl.Float64)) for part in parts if not part.is_empty()]
+    return pl.concat(found, how="diagonal") if found else pl.DataFrame()
+
+
+def _line(measure: str) -> float | None:
+    return optimum() if measure == REWARD else None
+
+
+def _rate_panels() -> list[Panel]:
+    return [Panel(measure, measure, TITLES[measure], "rate", _line(measure)) for measure in MEASURES]
+
+
+def _time_panels(settings: dict[str, str], measures: Sequence[str] = MEASURES) -> list[Panel]:
+    return [
+        Panel(f"{name} {measure}", measure, f"{TITLES[measure]}, {words}", line=_line(measure))
+        for name, words in settings.items()
+        for measure in measures
+    ]

@@ -1,0 +1,126 @@
+"""Where our default stands, untuned: against the best of the paper's methods, and against what could be reached.
+
+The best of the paper's methods is picked on the very trials that are shown, which favours the paper. Differences are
+paired by trials, held out by draws; every interval is at 95 %, of means Student's t, of shares Fieller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lacuna.learning.methods import DEFAULT, YARDSTICKS, Settings, find_method
+from lacuna.paper.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
+from lacuna.paper.verdicts import Basis
+from lacuna.study.selection import with_every_setting, with_open_episode
+from lacuna.study.statistics import Interval, mean_interval, paired_difference, paired_ratio
+
+OURS = Shown(DEFAULT.method, DEFAULT.K)
+PAPERS = (*BASELINES, *(Shown(model, K, mixed) for model in MODELS for K in (1, 5, 10) for mixed in (0.0, 0.1)))
+Standings = Mapping[str, Sequence["Standing"]]
+"""By the way in which the paper's methods had their settings chosen, as for `Evidence`, or ``"untuned"``."""
+
+KNOWING = {name: Shown(name, Settings(name).K) for name in YARDSTICKS}
+REACHABLE = "qmdp-rewards"
+"""The yardstick to which the gap is counted: it knows the model, and sees what an agent sees, rewards included."""
+
+Values = Mapping[Shown, NDArray[np.float64]]
+"""The reward per episode of each method, one number per trial or per draw, all in the same order."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What came of one problem: our default, the best of the paper's methods, and the yardsticks."""
+
+    world: str
+    missingness: str
+    basis: Basis
+    best: Shown
+    theirs: Interval
+    ours: Interval
+    ahead: Interval
+    """Ours minus theirs."""
+    yardsticks: Mapping[str, Interval]
+    share: Interval | None
+    """The part of the way from theirs to `REACHABLE` that ours goes; None if that was not run or is no way ahead."""
+
+    @classmethod
+    def of(cls, world: str, missingness: str, basis: Basis, values: Values) -> Standing | None:
+        """Compare what was run; None if ours or all of the paper's methods were not."""
+        among = [shown for shown in PAPERS if shown in values]
+        if OURS not in values or not among:
+            return None
+        best = max(among, key=lambda shown: float(values[shown].mean()))
+        ours, theirs, reachable = values[OURS], values[best], values.get(KNOWING[REACHABLE])
+        share = None
+        if reachable is not None and reachable.mean() > theirs.mean():
+            share = paired_ratio(ours - theirs, reachable - theirs)
+        return cls(
+            world, missingness, basis, best, mean_interval(theirs, kind="t"), mean_interval(ours, kind="t"),
+            paired_difference(ours, theirs, kind="t"),
+            {name: mean_interval(values[shown], kind="t") for name, shown in KNOWING.items() if shown in values},
+            share if share is not None and share.low is not None else None,
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "world": self.world, "missingness": self.missingness, **self.basis._asdict(), "best": self.best._asdict(),
+            "theirs": self.theirs._asdict(), "ours": self.ours._asdict(), "ahead": self.ahead._asdict(),
+            "yardsticks": {name: found._asdict() for name, found in self.yardsticks.items()},
+            "share": None if self.share is None else self.share._asdict(),
+        }  # fmt: skip
+
+
+def against_tuned(seen: Evidence) -> list[Standing]:
+    """Compare with the paper's methods, each at the setting chosen for it, under each kind of missingness tuned for."""
+    wanted = (*PAPERS, OURS, *KNOWING.values())
+    tuned = seen.choice.filter(pl.col("settings") > 1)["missingness"].unique()
+    found = []
+    for name in sorted(tuned, key=_in_order):
+        samples = {shown: seen.sample(shown, name) for shown in wanted}
+        values = {shown: sample.values for shown, sample in samples.items() if not sample.gaps}
+        found.append(Standing.of("lake", name, seen.basis, values))
+    return [standing for standing in found if standing is not None]
+
+
+def against_untuned(table: pl.DataFrame, trials: Sequence[int], problems: Iterable[tuple[str, str]]) -> list[Standing]:
+    """Compare with the paper's methods, each at the defaults of `Settings`, in worlds with a kind of missingness."""
+    table = with_open_episode(with_every_setting(table).filter(pl.col("trial").is_in(list(trials))))
+    table = table.filter(continuing=False, parameters="", first_observed=True, stay=False)
+    if table["steps"].n_unique() > 1:
+        raise ValueError("the table holds runs of different lengths; they cannot be compared")
+    found = []
+    for world, name in problems:
+        values = dict(_untuned(table.filter(world=world, missingness=name), len(trials)))
+        found.append(Standing.of(world, name, Basis("episodic", "untuned", len(trials)), values))
+    return [standing for standing in found if standing is not None]
+
+
+def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray[np.float64]]]:
+    names = [*(shown.method for shown in BASELINES), *MODELS]
+    # Yardsticks that learn explore as ours does.
+    explores = [DEFAULT.optimism if "optimism" in find_method(name).takes else 0.0 for name in KNOWING]
+    knowing = [Settings(name, optimism=optimism) for name, optimism in zip(KNOWING, explores, strict=True)]
+    for settings in (*map(Settings, names), DEFAULT, *knowing):
+        same = [
+            pl.col(name).is_null() | (pl.col(name) == value)
+            for name, value in settings.as_dict().items()
+            if value is not None
+        ]
+        # The same run may have been noted twice, with curves and without.
+        chosen = runs.filter(*same).unique("trial", keep="any").sort("trial")
+        if chosen.height == n_trials:
+            yield Shown(settings.method, settings.K), chosen[REWARD].to_numpy()
+
+
+def _in_order(missingness: str) -> tuple[int, str]:
+    """The order of the paper: MCAR, MCOLOR, MFOG."""
+    kinds = ("mcar", "mcolor", "mfog")
+    place = next((i for i, kind in enumerate(kinds) if missingness.startswith(kind)), len(kinds))
+    return place, missingness

@@ -1,0 +1,1 @@
+"""An agent or a yardstick in a world, measured."""

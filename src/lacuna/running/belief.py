@@ -1,0 +1,126 @@
+"""The exact belief over true states, by Bayes' rule, and how QMDP acts on it.
+
+    b'(s') ∝ P(o | s', a) Σ_s b(s) Σ P(s', r, end | s, a)
+
+The inner sum is over the outcomes of (s, a) that lead to s' and end the episode or not, as it was told; with rewards
+seen, over those of them that pay just the reward received. P(o | s', a) is the chance to see of s' what was seen. A
+mechanism with a hidden chain adds its mode to s.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.codes import glance
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.space import Layout
+from lacuna.mdp.tabular import Dynamics
+from lacuna.missingness.mechanism import Hiding, mask_probability
+from lacuna.running.truth import Truth
+
+_EQUAL = 1e-9
+"""Values that differ by less, relative to their size, are the same."""
+
+
+@kernel
+def expect_start(
+    fresh: bool, world: Dynamics, truth: Truth, belief: NDArray[np.float64], ahead: NDArray[np.float64]
+) -> None:
+    """Where an episode may start, given where the last one stopped; a fresh world starts in mode 0 of the chain."""
+    if fresh:
+        belief[:] = 0.0
+        # Any true state stands for "none yet" here: its weight goes to the first way to start.
+        belief[0, 0] = 1.0
+    ahead[:] = 0.0
+    for z in range(belief.shape[0]):
+        for s in range(belief.shape[1]):
+            if belief[z, s] > 0:
+                way = 0 if fresh else world.restart[s]
+                for entry in range(world.start_ptr[way], world.start_ptr[way + 1]):
+                    ahead[z, world.start_state[entry]] += belief[z, s] * truth.start_probability[entry]
+
+
+@kernel
+def expect_move(
+    action: int, terminated: bool, reward: float, uses_rewards: bool, world: Dynamics, truth: Truth,
+    belief: NDArray[np.float64], ahead: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Where an action may have led, given whether the episode ended and, if used, what was paid.
+
+    A reward is compared exactly: what is paid is a number of this very table.
+    """
+    ahead[:] = 0.0
+    for z in range(belief.shape[0]):
+        for s in range(belief.shape[1]):
+            if belief[z, s] > 0:
+                row = s * world.n_actions + action
+                for entry in range(world.ptr[row], world.ptr[row + 1]):
+                    told = (world.ends[entry] and world.terminates) == terminated
+                    if told and (not uses_rewards or world.reward[entry] == reward):
+                        ahead[z, world.next_state[entry]] += belief[z, s] * truth.probability[entry]
+
+
+@kernel
+def take_evidence(
+    action: int, masked: bool, observation: NDArray[np.int64], world: Dynamics, how: Hiding, layout: Layout,
+    truth: Truth, belief: NDArray[np.float64], ahead: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Bayes' rule: `belief` becomes `ahead` given what was seen and what was hidden, which tells something too.
+
+    Not `masked` if nothing could be hidden: then the chain of the mechanism did not move either.
+    """
+    modes = belief.shape[0]
+    sight = glance(observation, layout)
+    total = 0.0
+    for s in range(belief.shape[1]):
+        agrees = world.codes[s] & sight.bits == sight.seen
+        for z in range(modes):
+            weight = 0.0
+            if agrees and masked:
+                for before in range(modes):
+                    weight += ahead[before, s] * truth.chain[before, z]
+            elif agrees:
+                weight = ahead[z, s]
+            if weight > 0 and masked:
+                weight *= mask_probability(observation, world.shows[s], s, action, z, how)
+            belief[z, s] = weight
+            total += weight
+    for z in range(modes):
+        for s in range(belief.shape[1]):
+            belief[z, s] /= total
+
+
+@kernel
+def best_on_average(truth: Truth, belief: NDArray[np.float64], values: NDArray[np.float64]) -> int:
+    """The action argmax Σ b(s) Q*(s, a); of equals the one that ends soonest, the lowest-numbered; `values` is scratch.
+
+    Without discount some of the equals may put off the end for ever.
+    """
+    q, steps = truth.q, truth.steps
+    values[:] = 0.0
+    for z in range(belief.shape[0]):
+        for s in range(belief.shape[1]):
+            if belief[z, s] > 0:
+                for a in range(q.shape[1]):
+                    values[a] += belief[z, s] * q[s, a]
+    best = 0
+    for a in range(1, q.shape[1]):
+        if values[a] > values[best]:
+            best = a
+    if steps.shape[0] == 0:
+        return best
+    enough = values[best] - _EQUAL * (1.0 + abs(values[best]))
+    soonest, least = best, inf
+    for a in range(q.shape[1]):
+        if values[a] >= enough:
+            length = 0.0
+            for z in range(belief.shape[0]):
+                for s in range(belief.shape[1]):
+                    if belief[z, s] > 0:
+                        length += belief[z, s] * steps[s, a]
+            if length < least:
+                soonest, least = a, length
+    return soonest

@@ -1,0 +1,339 @@
+"""An agent in a world, driven twice: by the plain loop people deploy and by a compiled one for studies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.counts import MAX_COUNT
+from lacuna.kernels.exclusive import Entry, exclusive
+from lacuna.kernels.memory_limit import ask_for
+from lacuna.kernels.streams import Stream
+from lacuna.learning import checkpoint, savefile
+from lacuna.learning.agent import Agent
+from lacuna.learning.learner import draws_per_step
+from lacuna.learning.methods import Settings
+from lacuna.learning.qlearning import MAX_REWARD
+from lacuna.mdp.environment import TabularEnv
+from lacuna.mdp.tabular import TabularMDP
+from lacuna.missingness.mechanism import Mechanism
+from lacuna.missingness.wrapper import MissingObservation
+from lacuna.running.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
+from lacuna.running.measures import blank_notes, blank_tally, check_curve, check_tally, figures, note, score
+
+DRIVERS = ("compiled", "stepwise")
+
+# Numbers prepared per stream between two visits of the compiled loop: some thousand steps, yet small enough for cache.
+_AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
+
+
+def play(
+    env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None, resume: bool = False
+) -> float:
+    """Let an agent act and learn in a Gymnasium environment; gives the total reward.
+
+    This is the whole loop: any environment whose observations are the agent's components, counted from 0, will do.
+
+    Parameters
+    ----------
+    env, agent, steps
+        Who plays, where, and how long.
+    seed
+        For the first reset of the environment.
+    resume
+        False: reset the environment, and begin an episode. True: go on in the episode in which the last `play` with
+        both stopped, so that 1000 steps and 1000 more are 2000 steps.
+
+    Examples
+    --------
+    >>> import lacuna
+    >>> env = gymnasium.make("lacuna/Corridor-v0")
+    >>> agent = Agent(lacuna.Space((5,)), n_actions=2)
+    >>> first, more = play(env, agent, 10, seed=0), play(env, agent, 10, resume=True)
+    >>> agent.steps
+    20
+    """
+    if isinstance(env.action_space, gymnasium.spaces.Discrete) and env.action_space.n != agent.n_actions:
+        raise ValueError(f"the agent has {agent.n_actions} actions, the environment {env.action_space.n}")
+    total = 0.0
+    if not resume:
+        observation, _ = env.reset(seed=seed)
+        agent.begin(observation)
+    elif seed is not None:
+        raise ValueError(f"seed is {seed}, but nothing is reset with resume=True; leave one of them out")
+    elif not agent.ready:
+        raise ValueError("there is no episode to go on with; resume=True needs one that an earlier play left open")
+    for _ in range(steps):
+        action = agent.act()
+        observation, reward, terminated, truncated, _ = env.step(action)
+        agent.learn(float(reward), observation, terminated)
+        total += float(reward)
+        if terminated or truncated:
+            observation, _ = env.reset()
+            agent.begin(observation)
+    return total
+
+
+class Run:
+    """An agent in a `TabularMDP`, measured: in chunks, resumable, compiled or step by step with the same bits.
+
+    Parameters
+    ----------
+    mdp, mechanism, settings
+        The world, what hides it, and how the agent copes.
+    seed
+        Fixes everything: the world, the masks, the imputations and the exploration, each by its own stream.
+    first_observed
+        Whether the first state of an episode is always fully observed.
+    driver
+        ``"compiled"``, or ``"stepwise"``: the plain loop over the Gymnasium environment and the `Agent`'s verbs.
+
+    Examples
+    --------
+    >>> from lacuna.missingness import mcar
+    >>> from lacuna.worlds.toys import corridor
+    >>> world = corridor(length=5, slip=0.1)
+    >>> run = Run(world, mcar(world.space, 0.3), Settings("mi-conservative", K=5, gamma=0.9), seed=1)
+    >>> run.advance(1000)
+    >>> run.figures()["episodes"] > 50
+    True
+    """
+
+    def __init__(
+        self, mdp: TabularMDP, mechanism: Mechanism, settings: Settings, *, seed: int = 0,
+        first_observed: bool = True, driver: str = "compiled",
+    ) -> None:  # fmt: skip
+        if driver not in DRIVERS:
+            raise ValueError(f"driver is {driver!r}; it must be one of {', '.join(DRIVERS)}")
+        if not isinstance(first_observed, bool):
+            raise ValueError(f"first_observed is {first_observed!r}; it must be True or False")
+        check_problem(mdp, mechanism)
+        self.mdp = mdp
+        self.mechanism = mechanism
+        self.first_observed = first_observed
+        self.agent = Agent(mdp.space, mdp.n_actions, settings, seed=seed)
+        self.world = Stream(seed, "world")
+        self.missingness = Stream(seed, "missingness")
+        self.place = np.array(FRESH_PLACE, dtype=np.int64)
+        self.tally = blank_tally(mdp.n_actions, mdp.space.d, settings.pathways)
+        self.curve: list[NDArray[np.float64]] = []
+        self._idle = -1 if mdp.idle is None else mdp.idle
+        self._notes = blank_notes((), self._idle)
+        self.seconds = 0.0
+        self.driver = driver
+        self._env: MissingObservation | None = None
+        self._files = savefile.KnownFiles()
+
+    @property
+    def steps(self) -> int:
+        """How many steps were run."""
+        return self.agent.steps
+
+    @property
+    def entry(self) -> Entry:
+        """That of the agent, whose arrays the compiled loop shares."""
+        return self.agent.entry
+
+    @exclusive
+    def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
+        """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
+        end = self.steps + _whole("steps", steps)
+        wanted = sorted({t for t in times if self.steps < _whole("a time", t) <= end})
+        self._notes = blank_notes(wanted, self._idle)
+        try:
+            while self.steps < end:
+                done = self._drive(end - self.steps, _blank_trace(self, 0))
+                if progress is not None:
+                    progress(done)
+        finally:
+            self.curve += list(self._notes.rows[: self._notes.at[0]])
+            self._notes = blank_notes((), self._idle)
+
+    @exclusive
+    def record(self, steps: int) -> Trace:
+        """Run `steps` more and give a full record of them."""
+        parts = []
+        end = self.steps + _whole("steps", steps)
+        columns = len(Trace._fields) - 2 + self.mdp.space.d + self.agent.rules.K
+        ask_for(8 * steps * columns, f"records of {steps} steps")
+        while self.steps < end:
+            trace = _blank_trace(self, end - self.steps)
+            done = self._drive(end - self.steps, trace)
+            parts.append([column[:done] for column in trace])
+        if not parts:
+            return _blank_trace(self, 0)
+        return Trace(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _drive(self, steps: int, trace: Trace) -> int:
+        before = time.perf_counter()
+        # Chunks of a size that keeps progress moving and Ctrl-C answered.
+        done = self._walk(min(steps, 1000), trace) if self.driver == "stepwise" else self._fly(steps, trace)
+        self.seconds += time.perf_counter() - before
+        return done
+
+    def _walk(self, steps: int, trace: Trace) -> int:
+        """Take `steps` through the public face: a Gymnasium environment and the agent's three verbs."""
+        agent, world = self.agent, self.mdp.dynamics
+        if self._env is None:
+            self._base = TabularEnv(self.mdp)
+            self._env = MissingObservation(self._base, self.mechanism, first_observed=self.first_observed)
+            observation, _ = self._env.reset(seed=agent.seed)
+            agent.begin(observation)
+        env, base = self._env, self._base
+        for t in range(steps):
+            state = base.true_state
+            action = agent.act()
+            observation, reward, terminated, truncated, _ = env.step(action)
+            agent.learn(reward, observation, terminated)
+            arrival, seen = base.true_state, env.components(observation)
+            score(
+                action, reward, base.episode_ended, terminated or truncated, world.bad[arrival], seen,
+                world.codes[arrival], agent.memory.C, agent.rules, self.mdp.space.layout, self.tally,
+            )  # fmt: skip
+            note(self.tally, self._notes)
+            row = (state, action, reward, arrival, seen, agent.memory.S, base.episode_ended, truncated)
+            if t < trace.state.shape[0]:
+                for column, value in zip(trace, row, strict=True):
+                    column[t] = value
+            if terminated or truncated:
+                observation, _ = env.reset()
+                agent.begin(observation)
+        self.world, self.missingness = base.stream or self.world, env.stream
+        return steps
+
+    def _fly(self, steps: int, trace: Trace) -> int:
+        """Take up to `steps` in the compiled loop."""
+        agent, rules = self.agent, self.agent.rules
+        # One step may start the world, move it and restart it.
+        needs = [3, 3 * self.mechanism.n_draws, 3 * draws_per_step(rules), 2]
+        streams = (self.world, self.missingness, agent.imputation, agent.exploration)
+        # What steps usually take; episodes that start are rare beside steps.
+        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if agent.method.multiple else 0, 1 + (rules.epsilon > 0)]
+        numbers = []
+        for stream, need, each in zip(streams, needs, usual, strict=True):
+            full = need + min(int(each * _AHEAD_STEPS), _AHEAD_MOST)
+            wanted = min(need + int(each * steps), full)
+            # The loop may have stopped for something else, with most numbers still waiting.
+            enough = stream.ready >= max(need, min(wanted, full // 2))
+            numbers.append(stream.uniforms if enough else stream.fill(wanted))
+        agent.make_room()
+        d = self.mdp.space.d
+        scene = Scene(
+            self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
+            agent.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
+        )  # fmt: skip
+        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table, agent.part_tables)
+        supply = Supply(np.array(needs, dtype=np.int64), *numbers)
+        done = run_steps(steps, scene, mind, supply, self.tally, self._notes, trace)
+        agent.took_steps(done)
+        return done
+
+    def snapshot(self) -> NDArray[np.float64]:
+        """The running sums now, then how often the idle action was taken."""
+        return np.append(self.tally.sums, float(self.tally.actions[self._idle]) if self._idle >= 0 else 0.0)
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of the run so far."""
+        return figures(self.tally, self.agent.rules, self._idle)
+
+    @exclusive
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the complete state of a compiled run, whole or not at all; `overwrite` is that of `Agent.save`."""
+        if self.driver == "stepwise":
+            raise ValueError("a stepwise run cannot be saved, since its environment cannot; save its agent instead")
+        check_tally(self.tally, self.agent.rules, self.steps)
+        agent_header, arrays = self.agent.to_parts()
+        header = {
+            "agent": agent_header,
+            "problem": fingerprint(self.mdp, self.mechanism),
+            "first_observed": self.first_observed,
+            "positions": {"world": self.world.position, "missingness": self.missingness.position},
+            "seconds": self.seconds,
+        }
+        mine = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
+        mine |= {"place": self.place, "curve": np.array(self.curve).reshape(len(self.curve), self.snapshot().size)}
+        self._files.write(path, "run", header, arrays | mine, overwrite=overwrite)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], mdp: TabularMDP, mechanism: Mechanism, *,
+        other_kernels: savefile.OtherKernels = "warn",
+    ) -> Run:  # fmt: skip
+        """Read a run back, given the same world and mechanism; it goes on exactly where it was saved.
+
+        For `other_kernels` see `Agent.load`.
+        """
+        files = savefile.KnownFiles()
+        header, arrays = files.read(path, "run", other_kernels)
+        with savefile.refusing(path, "cannot be resumed"):
+            savefile.fields("the run", header, ("agent", "problem", "first_observed", "positions", "seconds"))
+            if header["problem"] != fingerprint(mdp, mechanism):
+                raise ValueError(f"it was saved with another world or mechanism than {mdp.name}, {mechanism.name}")
+            space, n_actions, settings, seed = checkpoint.identity(header["agent"])
+            if (space.sizes, n_actions) != (mdp.space.sizes, mdp.n_actions):
+                raise ValueError(f"its agent knows {space.sizes} and {n_actions} actions")
+            run = cls(mdp, mechanism, settings, seed=seed, first_observed=header["first_observed"])
+            run._restore(header, arrays)
+        run._files = files
+        return run
+
+    def _restore(self, header: dict[str, Any], arrays: savefile.Arrays) -> None:
+        """Fill a run that has just begun from a file."""
+        agent, mdp = self.agent, self.mdp
+        names = [f"tally_{name}" for name in self.tally._fields]
+        savefile.fields("the file", arrays, (*checkpoint.ARRAYS, *names, "place", "curve"))
+        checkpoint.restore(agent, header["agent"], arrays)
+        self.world, self.missingness = checkpoint.streams(agent.seed, header["positions"], "world", "missingness")
+        self.seconds = savefile.number("seconds", header["seconds"], 0, MAX_COUNT)
+        last = np.array([1, mdp.n_states, self.mechanism.rates.shape[0], mdp.max_steps or MAX_COUNT]) - [0, 1, 1, 1]
+        self.place[:] = savefile.take(arrays, "place", "int64", self.place.shape, 0, last)
+        begun = not self.place[FRESH]
+        if begun != agent.ready or begun != (agent.steps > 0):
+            raise ValueError("its agent and its world disagree on whether an episode has begun")
+        for name, blank in self.tally._asdict().items():
+            low = 0 if blank.dtype == np.int64 else -np.inf
+            blank[...] = savefile.take(arrays, f"tally_{name}", str(blank.dtype), blank.shape, low)
+        check_tally(self.tally, agent.rules, agent.steps)
+        curve = savefile.take(arrays, "curve", "float64", (None, self.snapshot().size))
+        check_curve(curve, agent.steps)
+        self.curve = list(curve)
+
+
+def check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:
+    """Refuse a mechanism made for another world: kernels would read beyond its rates."""
+    if mechanism.space.sizes != mdp.space.sizes:
+        raise ValueError(f"{mechanism.name} hides {mechanism.space.sizes}, the world shows {mdp.space.sizes}")
+    strange = mechanism.shows is not None and not np.array_equal(mechanism.shows, mdp.shows)
+    if strange or mechanism.n_actions not in (None, mdp.n_actions):
+        raise ValueError(f"{mechanism.name} has rates for true states or actions of another world than {mdp.name}")
+    most = np.abs(mdp.reward).max(initial=0.0)
+    if most > MAX_REWARD:
+        raise ValueError(f"{mdp.name} pays {most:g}; a reward must lie between {-MAX_REWARD:g} and {MAX_REWARD:g}")
+
+
+def _whole(what: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MAX_COUNT:
+        raise ValueError(f"{what} is {value!r}; it must be a whole number between 0 and {MAX_COUNT}")
+    return int(value)
+
+
+def fingerprint(mdp: TabularMDP, mechanism: Mechanism) -> str:
+    """A digest of everything that fixes a problem's behaviour."""
+    digest = hashlib.sha256(repr((mdp.space.sizes, mechanism.space.sizes)).encode())
+    for part in (*mdp.dynamics, *mechanism.hiding):
+        digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+    return digest.hexdigest()
+
+
+def _blank_trace(run: Run, steps: int) -> Trace:
+    whole = [np.zeros(steps, dtype=np.int64) for _ in range(5)]
+    d, K = run.mdp.space.d, run.agent.rules.K
+    seen, pathways = np.zeros((steps, d), dtype=np.int64), np.zeros((steps, K), dtype=np.int64)
+    return Trace(whole[0], whole[1], np.zeros(steps), whole[2], seen, pathways, whole[3], whole[4])

@@ -1,0 +1,70 @@
+"""Checks of values that come from outside, each with the sentence that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from math import nan
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+_LONGEST = 200
+
+
+def shown(value: object) -> str:
+    """Give a value as one line of a message, cut if it is long.
+
+    Examples
+    --------
+    >>> shown("a text"), shown(10**5000)
+    ("'a text'", 'a number of thousands of digits')
+    """
+    try:
+        line = " ".join(repr(value).split())
+    except ValueError:  # Python does not write whole numbers of thousands of digits
+        return "a number of thousands of digits"
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def nearest(word: object, choices: Iterable[object]) -> str:
+    """Give " (did you mean …?)" if one of the choices is spelled alike, else nothing.
+
+    Examples
+    --------
+    >>> nearest("lack", ["lake", "taxi"]), nearest("moon", ["lake", "taxi"])
+    (" (did you mean 'lake'?)", '')
+    """
+    close = get_close_matches(str(word), [str(choice) for choice in choices], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def whole_number(what: str, value: Any, low: int, high: int) -> int:
+    """Give back a whole number that lies in its range, or say what is wrong.
+
+    Examples
+    --------
+    >>> whole_number("trials", 3.5, 1, 10)
+    Traceback (most recent call last):
+    ValueError: trials is 3.5; it must be a whole number between 1 and 10
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise ValueError(f"{what} is {shown(value)}; it must be a whole number between {low} and {high}")
+    return int(value)
+
+
+def number(what: str, value: Any, low: float, high: float) -> float:
+    """Give back a number that lies in its range, or say what is wrong."""
+    # Compared as what it is: a whole number of Python may be too large for a float.
+    given: Any = nan if isinstance(value, bool) or not isinstance(value, Real) else value
+    if not low <= given <= high:
+        raise ValueError(f"{what} is {shown(value)}; it must be a number between {low:g} and {high:g}")
+    return float(given)
+
+
+def one_of(what: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse a value that is none of the choices."""
+    names = list(choices)
+    if value not in names:
+        raise ValueError(f"{what} is {shown(value)}{nearest(value, names)}; it must be one of {', '.join(names)}")
