@@ -50,7 +50,7 @@ SCHEMA: dict[str, Any] = {
     "curve_bad": pl.List(pl.Float64), "curve_path": pl.List(pl.Float64), "curve_idle": pl.List(pl.Float64),
     "seconds": pl.Float64, "host": pl.String, "lacuna": pl.String,
 }  # fmt: skip
-"""One row per run. Curves are running sums over completed episodes, and how often the idle action was taken, by step."""
+"""One row per run. Curves are running sums over completed episodes, and of idle actions, by step."""
 
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""
