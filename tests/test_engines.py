@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from lacuna.study.engines import Dask
 from lacuna.study.runner import in_shard
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
@@ -112,3 +114,11 @@ def test_every_run_is_in_exactly_one_shard() -> None:
     sizes = [sum(in_shard(run, (i, 7)) for run in runs) for i in range(1, 8)]
     assert sum(sizes) == len(runs)
     assert min(sizes) > len(runs) / 7 * 0.7
+
+
+def test_a_scheduler_is_asked_for_where_a_loop_is_running_as_in_a_notebook() -> None:
+    async def in_a_notebook() -> None:
+        with pytest.raises(ValueError, match="no Dask scheduler answers at 'nonsense'"), Dask.connected("nonsense"):
+            pass
+
+    asyncio.run(in_a_notebook())

@@ -65,8 +65,10 @@ class Dask:
         # What it has to say of a lost connection are tracebacks; we say it in a sentence.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
-            # Asked before there is a client, which would leave a thread behind if nobody answers.
-            asyncio.run(_knock(distributed, scheduler))
+            # Asked before there is a client, which would leave a thread behind if nobody answers; in a thread of its
+            # own, because a notebook has a running loop in this one.
+            with ThreadPoolExecutor(1) as other:
+                other.submit(lambda: asyncio.run(_knock(distributed, scheduler))).result()
             client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
         except Exception as error:
             raise ValueError(f"no Dask scheduler answers at {scheduler!r}: {error}") from error
