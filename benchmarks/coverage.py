@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from lacuna.learning.methods import Settings
+from lacuna.learning.settings import Settings
 from lacuna.running.trials import Problem, run_trials
 from lacuna.study.selection import MEASURES, MEASURES_WITH_OPEN, choose, chosen_runs, with_open_episode
 from lacuna.study.statistics import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lacuna.learning.methods import DEFAULT
+from lacuna.learning.settings import DEFAULT
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem
 
@@ -22,7 +22,7 @@ def main() -> None:
             for seed in range(20):
                 run = Run(problem.mdp, problem.mechanism, DEFAULT, seed=seed)
                 run.advance(50_000)
-                found[run.agent.parents[component] or "none"] += 1
+                found[run.agent.parent_of[component] or "none"] += 1
             print(f"{component} in {world}, mcar:{theta}:", ", ".join(f"{p} {n}" for p, n in found.most_common()))
 
 

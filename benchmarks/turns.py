@@ -9,7 +9,7 @@ nothing.
 
 from __future__ import annotations
 
-from lacuna.learning.methods import DEFAULT, Settings
+from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.paper.plan import beyond_studies
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem

@@ -9,10 +9,12 @@ study chooses among many.
 from __future__ import annotations
 
 import argparse
+from statistics import fmean
 from typing import Any
 
-from lacuna.learning.methods import METHODS, Settings
-from lacuna.running.measures import mean_and_error
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import Settings
+from lacuna.running.measures import standard_error
 from lacuna.running.trials import Problem, run_trials
 
 CHOICES = [Settings(method.name) for method in METHODS.values()] + [
@@ -39,7 +41,7 @@ def cell(rows: list[dict[str, Any]], figure: str) -> str:
     values = [row[figure] for row in rows if row[figure] is not None]
     if not values:
         return "–"
-    mean, error = mean_and_error(values)
+    mean, error = fmean(values), standard_error(values)
     text = f"{mean:.1f}" if error is None else f"{mean:.1f} ± {error:.1f}"
     return text if len(values) == len(rows) else f"{text} ({len(values)} of {len(rows)} trials)"
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.learning.methods import METHODS, UPDATES, VOTES
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import UPDATES, VOTES
 
 TAIL = len("sha256 ") + 64 + 1
 

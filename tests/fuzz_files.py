@@ -32,8 +32,9 @@ from lacuna.kernels.cache import cache_folders
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import DEFAULT, METHODS, Settings
+from lacuna.learning.methods import METHODS
 from lacuna.learning.savefile import OtherKernelsWarning, SaveFileError
+from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, parse
 from lacuna.running.run import Run
@@ -149,11 +150,15 @@ def must(condition: object, words: str) -> None:
 def look_at(agent: Agent) -> None:
     """Ask an agent for all that it shows, and see whether it is possible."""
     must(np.isfinite(agent.Q).all(), "Q is not finite")
-    must(np.isfinite(agent.memory.top).all() and np.isfinite(agent.kin.weight).all(), "a weight is not finite")
+    must(
+        np.isfinite(agent.memory.highest_reward).all() and np.isfinite(agent.components.search.weight).all(),
+        "a weight is not finite",
+    )
     must(all(count > 0 for count in agent.counts.values()), "a count is not above 0")
     must(all(count > 0 for count in agent.component_counts.values()), "a component count is not above 0")
     must(
-        len(agent.pathways) <= agent.settings.pathways and agent.parents is not None and repr(agent), "it shows nothing"
+        len(agent.pathways) <= agent.settings.pathways and agent.parent_of is not None and repr(agent),
+        "it shows nothing",
     )
     if agent.ready or agent.action is not None:
         p = agent.probabilities()

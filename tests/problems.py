@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 
 from lacuna.kernels.space import Space
-from lacuna.learning.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import UPDATES, VOTES, Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, by_component, by_true_state, parse
 from lacuna.running.loop import Trace
@@ -60,7 +61,7 @@ def settings() -> Iterator[Settings]:
         yield Settings(method.name, 1, 0.5, 1.0)
     for method in METHODS.values():
         vote = VOTES[len(method.name) % len(VOTES)] if method.multiple else "sampled"
-        K, parents = 4 if method.multiple else None, 0.5 if "parents" in method.takes else 0.0
+        K, parents = 4 if method.multiple else None, 0.5 if method.counts_components else 0.0
         yield Settings(method.name, K, 0.3, 0.9, 0.1, vote, parents=parents, optimism=0.2)
 
 
@@ -69,9 +70,9 @@ def digest(run: Run, trace: Trace) -> str:
     positions = [s.position for s in (run.world, run.missingness, run.agent.imputation, run.agent.exploration)]
     total = hashlib.sha256(repr(positions).encode())
     parts = [*trace, run.agent.memory.Q, *run.agent.model.to_arrays().values(),
-             *run.agent.parts.to_arrays().values(), *run.tally]  # fmt: skip
+             *run.agent.components.counts.to_arrays().values(), *run.tally]  # fmt: skip
     parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "top")]
-    parts += [run.agent.kin.weight, run.agent.kin.parent, run.agent.kin.due]
+    parts += [run.agent.components.search.weight, run.agent.components.search.parent, run.agent.components.search.due]
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()
@@ -91,5 +92,5 @@ def all_digests(driver: str, steps: int) -> dict[str, str]:
         case = Settings("mi-available", 3, 0.3, 0.9, 0.2, vote, parents=0.5)
         run = Run(mdp, parse("mcar:0.3", mdp), case, seed=13, driver=driver)
         found[f"follower {vote}"] = digest(run, run.record(1000))
-        assert run.agent.parents["echo"] == "signal"
+        assert run.agent.parent_of["echo"] == "signal"
     return found

@@ -14,8 +14,8 @@ import pytest
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.component_counts import LEAST_WEIGHT, MOST_WEIGHT, blank_kin, choose_parent
-from lacuna.learning.methods import DEFAULT, UPDATES, VOTES, Settings
+from lacuna.learning.component_counts import LEAST_WEIGHT, MOST_WEIGHT, ComponentCounts, choose_parent
+from lacuna.learning.settings import DEFAULT, UPDATES, VOTES, Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import by_component, mcar
 from lacuna.running.run import Run
@@ -82,8 +82,10 @@ def test_a_hidden_value_never_reaches_the_counts() -> None:
             agent.learn(1.0, {"values": values, "mask": [int(value is None) for value in seen]}, terminated=False)
     assert dict(agents[0].component_counts) == dict(agents[1].component_counts)
     assert np.array_equal(agents[0].Q, agents[1].Q)
-    assert np.array_equal(agents[0].kin.weight, agents[1].kin.weight)
-    assert not np.array_equal(agents[0].kin.weight, blank_kin((3, 4, 2), parents=True)[0].weight)
+    assert np.array_equal(agents[0].components.search.weight, agents[1].components.search.weight)
+    assert not np.array_equal(
+        agents[0].components.search.weight, ComponentCounts(Space((3, 4, 2)), 1, parents=True).search.weight
+    )
     pairs = Counter(
         (j, u, v) for old, new in pairwise(observations)
         for j, (u, v) in enumerate(zip(old, new, strict=True)) if u is not None and v is not None
@@ -165,12 +167,12 @@ def test_nothing_known_and_nothing_added_is_uniform() -> None:
 def test_a_parent_is_found_where_there_is_one() -> None:
     mdp = follower()
     run = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", kappa=1e6, parents=0.3, gamma=0.9), seed=1)
-    assert set(run.agent.parents.values()) == {None}
+    assert set(run.agent.parent_of.values()) == {None}
     run.advance(6000)
-    assert dict(run.agent.parents) == {"signal": None, "echo": "signal", "noise": None}
+    assert dict(run.agent.parent_of) == {"signal": None, "echo": "signal", "noise": None}
     plain = Run(mdp, mcar(mdp.space, 0.6), Settings("mi-available", kappa=1e6, gamma=0.9), seed=1)
     plain.advance(6000)
-    assert set(plain.agent.parents.values()) == {None}
+    assert set(plain.agent.parent_of.values()) == {None}
     # Without the joint counts: where the signal was seen, 4 times in 10, the echo, one of three, is not tossed for.
     right = [one.figures()["guessed_right"] for one in (run, plain)]
     assert right[0] - right[1] == pytest.approx(0.4 * 0.5 / 3, abs=0.03)
@@ -187,7 +189,7 @@ def test_without_one_none_is_found(seed: int) -> None:
         agent.learn(
             0.0, [int(v) if rng.random() < 0.7 else None for v in rng.integers(0, space.sizes)], terminated=False
         )
-        assert set(agent.parents.values()) == {None}
+        assert set(agent.parent_of.values()) == {None}
 
 
 def test_a_parent_that_cannot_be_reached_changes_nothing() -> None:
@@ -197,7 +199,7 @@ def test_a_parent_that_cannot_be_reached_changes_nothing() -> None:
         Run(mdp, mcar(mdp.space, (0.4, 0.4, 1)), Settings("mi-available", parents=m, gamma=0.9), seed=2)
         for m in (0.3, 0)
     ]
-    np.fill_diagonal(runs[0].agent.kin.weight, np.inf)
+    np.fill_diagonal(runs[0].agent.components.search.weight, np.inf)
     traces = [run.record(800) for run in runs]
     for a, b in zip(*traces, strict=True):
         assert np.array_equal(a, b)
@@ -232,7 +234,9 @@ def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:
             agent.begin([1, 2])
             agent.act()
             agent.learn(0.0, [0, 1], terminated=True)
-        passed = [sum(count for (place, _, _), count in agent.parts if 0 < place < 2 + 3) for agent in agents]
+        passed = [
+            sum(count for (place, _, _), count in agent.components.counts if 0 < place < 2 + 3) for agent in agents
+        ]
         assert passed == [2 * 2 ** int(math.log2(n)), 2 * n]
         counted = [dict(agent.component_counts) for agent in agents]
         assert counted[0] == counted[1] == {("x0", 0, 0, 0): 1, ("x0", 1, 0, 0): n, ("x1", 2, 0, 1): n}
@@ -261,12 +265,12 @@ def test_components_wait_until_something_is_hidden_and_none_is_lost(
         )
         if t % 5000 == 0 or t >= 29_998:
             assert dict(agent.component_counts) == counted
-        assert (len(agent.parts) == 0) == (t < 29_999)
+        assert (len(agent.components.counts) == 0) == (t < 29_999)
         before = after
-    assert len(agent.parts) == sum(size**2 * 9 for size in space.sizes)
-    rows, entries, _ = agent.parts.table.used
-    assert rows < agent.parts.table.start.shape[0]
-    assert entries <= agent.parts.table.code.shape[0]
+    assert len(agent.components.counts) == sum(size**2 * 9 for size in space.sizes)
+    rows, entries, _ = agent.components.counts.table.used
+    assert rows < agent.components.counts.table.start.shape[0]
+    assert entries <= agent.components.counts.table.code.shape[0]
 
 
 def test_what_was_seen_before_anything_was_hidden_counts_for_the_first_draw() -> None:
@@ -290,17 +294,17 @@ def test_in_a_large_space_components_are_counted_from_the_start() -> None:
     agent.begin([39, 29])
     agent.act()
     agent.learn(0.0, [0, 1], terminated=False)
-    assert len(agent.parts) == 2
+    assert len(agent.components.counts) == 2
     assert dict(agent.component_counts) == {("x0", 39, 0, 0): 1, ("x1", 29, 0, 1): 1}
 
 
 def pairs_counted(agent: Agent) -> int:
-    return int(sum(count for (place, _, _), count in agent.parts if place >= sum(agent.space.sizes)))
+    return int(sum(count for (place, _, _), count in agent.components.counts if place >= sum(agent.space.sizes)))
 
 
 def test_one_value_is_judged_by_for_four_that_were_hidden() -> None:
     agent = Agent(Space((2, 2, 2)), 1, Settings("mi-available", 2, parents=0.3), seed=1)
-    due = agent.kin.due
+    due = agent.components.search.due
 
     def see(n: int, start: list[int | None], arrival: list[int | None]) -> int:
         """Show a transition `n` times, and give how many pairs, and single components beside them, were counted."""
@@ -339,7 +343,7 @@ def test_a_parent_is_found_where_little_is_hidden(theta: tuple[float, ...]) -> N
     mdp = follower()
     run = Run(mdp, mcar(mdp.space, theta), Settings("mi-available", parents=0.3, gamma=0.9, epsilon=0.3), seed=1)
     run.advance(20_000)
-    assert dict(run.agent.parents) == {"signal": None, "echo": "signal", "noise": None}
+    assert dict(run.agent.parent_of) == {"signal": None, "echo": "signal", "noise": None}
 
 
 def test_many_components_fit_also_where_they_were_waited_for() -> None:
@@ -350,9 +354,9 @@ def test_many_components_fit_also_where_they_were_waited_for() -> None:
         agent.begin(observation)
         agent.act()
         agent.learn(0.0, observation, terminated=True)
-    rows, entries, _ = agent.parts.table.used
-    assert d * d < rows < agent.parts.table.start.shape[0]
-    assert entries <= agent.parts.table.code.shape[0]
+    rows, entries, _ = agent.components.counts.table.used
+    assert d * d < rows < agent.components.counts.table.start.shape[0]
+    assert entries <= agent.components.counts.table.code.shape[0]
 
 
 @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.002, 0.002), (0.3, 0.3), (0.0, 0.5), (0.1, 0.5)], ids=str)
@@ -384,21 +388,21 @@ def test_no_parents_are_found_among_dice(
     for seed in range(5):
         run = Run(mdp, hiding, Settings("mi-available", 1, parents=0.3, gamma=0.9), seed=seed)
         run.advance(50_000)
-        assert set(run.agent.parents.values()) == {None}
+        assert set(run.agent.parent_of.values()) == {None}
 
 
 def test_draws_with_a_parent_follow_the_formula() -> None:
     sizes, K, smoothing, m = (3, 2), 10_000, 0.7, 2.0
     agent = Agent(Space(sizes), 1, Settings("mi-available", K, smoothing=smoothing, parents=m), seed=2)
-    agent.kin.due[:] = 100
+    agent.components.search.due[:] = 100
     # Component 0 at 1 goes to 0, 0, 2 with the other at 1, and to 1 with the other at 0.
     for start, arrival in (([1, 1], 0), ([1, 1], 0), ([1, 1], 2), ([1, 0], 1)):
         agent.begin(start)
         agent.act()
         agent.learn(0.0, [arrival, None], terminated=True)
-    agent.kin.weight[0] = (1.0, 2.0)
-    choose_parent(0, agent.kin)
-    assert list(agent.parents.values()) == ["x1", None]
+    agent.components.search.weight[0] = (1.0, 2.0)
+    choose_parent(0, agent.components.search)
+    assert list(agent.parent_of.values()) == ["x1", None]
     agent.begin([1, 1])
     agent.act()
     agent.learn(0.0, [None, None], terminated=False)
@@ -415,8 +419,13 @@ def test_weights_stay_within_bounds_however_much_was_seen(smoothing: float, pare
     case = Settings("mi-available", smoothing=smoothing, parents=parents, gamma=0.9)
     run = Run(mdp, mcar(mdp.space, 0.1), case, seed=3)
     run.advance(20_000)
-    assert LEAST_WEIGHT <= run.agent.kin.weight.min() <= run.agent.kin.weight.max() <= MOST_WEIGHT
-    assert run.agent.parents["echo"] == ("signal" if parents < 1 else None)
+    assert (
+        LEAST_WEIGHT
+        <= run.agent.components.search.weight.min()
+        <= run.agent.components.search.weight.max()
+        <= MOST_WEIGHT
+    )
+    assert run.agent.parent_of["echo"] == ("signal" if parents < 1 else None)
 
 
 def test_parents_survive_a_file(tmp_path: Path) -> None:
@@ -425,9 +434,9 @@ def test_parents_survive_a_file(tmp_path: Path) -> None:
     run.advance(2000)
     run.agent.save(tmp_path / "agent.lacuna")
     again = Agent.load(tmp_path / "agent.lacuna")
-    assert again.parents == run.agent.parents
-    assert all(np.array_equal(a, b) for a, b in zip(again.kin, run.agent.kin, strict=True))
-    assert list(again.parts) == list(run.agent.parts)
+    assert again.parent_of == run.agent.parent_of
+    assert all(np.array_equal(a, b) for a, b in zip(again.components.search, run.agent.components.search, strict=True))
+    assert list(again.components.counts) == list(run.agent.components.counts)
 
 
 # --- optimism --------------------------------------------------------------------------------------------------------

@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 
 import naive
 from lacuna.kernels.space import Space
-from lacuna.learning.methods import Settings
+from lacuna.learning.settings import Settings
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, MissingObservation, mcar, parse
 from lacuna.missingness.label import pattern_probabilities, patterns
 from lacuna.missingness.mechanism import mask_probability
 from lacuna.running.belief import expect_move, expect_start, take_evidence
+from lacuna.running.knowledge import knowledge_of
+from lacuna.running.run import Run
+from lacuna.running.scene import FRESH_PLACE, Scene, Step
 from lacuna.running.trials import Problem
-from lacuna.running.truth import truth_of
-from lacuna.running.yardstick import YardstickRun
+from lacuna.running.yardstick import Yardstick
 from lacuna.worlds.lake import Lake
 from naive_belief import NaiveBelief, State
 from problems import READINGS, lake, mechanisms
@@ -110,26 +112,26 @@ class Kernels:
 
     def __init__(self, mdp: TabularMDP, mechanism: Mechanism, *, first_observed: bool, uses_rewards: bool) -> None:
         self.mdp, self.mechanism, self.first_observed = mdp, mechanism, first_observed
-        self.uses_rewards, self.fresh = uses_rewards, True
-        self.truth = truth_of(mdp, mechanism, Settings(QMDP[uses_rewards], gamma=0.9))
-        self.belief, self.ahead = (np.zeros((mechanism.rates.shape[0], mdp.n_states)) for _ in range(2))
+        self.fresh = True
+        self.knowledge = knowledge_of(mdp, mechanism, Settings(QMDP[uses_rewards], gamma=0.9))
+        self.belief = self.knowledge.belief
+        self.observation = np.zeros(mdp.space.d, dtype=np.int64)
+        mask, place = np.zeros(mdp.space.d, dtype=np.bool_), np.array(FRESH_PLACE)
+        self.scene = Scene(mdp.dynamics, mechanism.hiding, first_observed, place, self.observation, mask)
 
     def begin(self, seen: NDArray[np.int64]) -> None:
-        expect_start(self.fresh, self.mdp.dynamics, self.truth, self.belief, self.ahead)
+        expect_start(self.fresh, self.mdp.dynamics, self.knowledge)
         self.fresh = False
         self._condition(-1, seen, masked=not self.first_observed)
 
     def learn(self, action: int, reward: float, seen: NDArray[np.int64], terminated: bool) -> None:
-        expect_move(
-            action, terminated, reward, self.uses_rewards, self.mdp.dynamics, self.truth, self.belief, self.ahead
-        )
+        step = Step(0, 0, reward, terminated, terminated, terminated)
+        expect_move(action, step, self.mdp.dynamics, self.knowledge)
         self._condition(action, seen, masked=True)
 
     def _condition(self, action: int, seen: NDArray[np.int64], *, masked: bool) -> None:
-        take_evidence(
-            action, masked, seen, self.mdp.dynamics, self.mechanism.hiding, self.mdp.space.layout, self.truth,
-            self.belief, self.ahead,
-        )  # fmt: skip
+        self.observation[:] = seen
+        take_evidence(action, masked, self.scene, self.mdp.space.layout, self.knowledge)
 
 
 @pytest.mark.parametrize("uses_rewards", [False, True])
@@ -167,7 +169,12 @@ def test_the_belief_is_exact(reading: str, kind: str, uses_rewards: bool) -> Non
     assert abs(found.mean()) <= 4 * found.std(ddof=1) / np.sqrt(found.size) + 1e-12
 
 
-def follow(run: YardstickRun, twin: NaiveBelief, steps: int, names: list[Any]) -> None:
+def belief_of(run: Run) -> NDArray[np.float64]:
+    assert isinstance(run.player, Yardstick)
+    return run.player.knowledge.belief
+
+
+def follow(run: Run, twin: NaiveBelief, steps: int, names: list[Any]) -> None:
     """Step a run and tell the twin what it was told; after every step their beliefs must be the same.
 
     The environment draws from the same streams as the run. `names` has what the twin calls each true state.
@@ -182,7 +189,8 @@ def follow(run: YardstickRun, twin: NaiveBelief, steps: int, names: list[Any]) -
         twin.learn(action, float(reward), with_none(env.components(observation)), terminated)
         if terminated or truncated:
             twin.begin(with_none(env.components(env.reset()[0])))
-        found = {(z, names[s]): float(run.sage.belief[z, s]) for z, s in np.argwhere(run.sage.belief > 0).tolist()}
+        belief = belief_of(run)
+        found = {(z, names[s]): float(belief[z, s]) for z, s in np.argwhere(belief > 0).tolist()}
         assert found == pytest.approx(twin.weights, rel=1e-9, abs=1e-12), f"step {t}"
 
 
@@ -207,7 +215,7 @@ def test_a_run_in_lake_world_has_the_belief_that_the_rules_of_the_world_give(the
     twin = NaiveBelief(
         outcomes, lambda last: {(*naive.START, last is None or last[2]): 1.0}, sees, uses_rewards=uses_rewards
     )
-    run = YardstickRun(mdp, mcar(mdp.space, theta), Settings(QMDP[uses_rewards]), seed=4)
+    run = Run(mdp, mcar(mdp.space, theta), Settings(QMDP[uses_rewards]), seed=4)
     follow(run, twin, 300, names)
     assert run.figures()["episodes"] > 10
 
@@ -237,7 +245,7 @@ def test_a_run_in_any_small_world_has_the_belief_of_the_twin(
 ) -> None:
     mechanism = parse(missingness, mdp)
     settings = Settings(QMDP[uses_rewards], gamma=0.9)
-    run = YardstickRun(mdp, mechanism, settings, seed=3, first_observed=first_observed)
+    run = Run(mdp, mechanism, settings, seed=3, first_observed=first_observed)
     twin = twin_of(mdp, mechanism, first_observed=first_observed, uses_rewards=uses_rewards)
     follow(run, twin, 40, list(range(mdp.n_states)))
 
@@ -246,9 +254,9 @@ def test_a_run_in_any_small_world_has_the_belief_of_the_twin(
 
 
 def bits_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> list[bytes]:
-    run = YardstickRun(mdp, mechanism, settings, seed=6)
+    run = Run(mdp, mechanism, settings, seed=6)
     run.advance(3000)
-    return [part.tobytes() for part in (*run.tally, run.sage.belief)]
+    return [part.tobytes() for part in (*run.tally, belief_of(run))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -277,7 +285,7 @@ def test_rewards_tell_what_is_never_shown() -> None:
     hidden = mcar(coin.space, 1.0)
     earned: dict[str, set[float]] = {name: set() for name in QMDP.values()}
     for name, seed in product(earned, range(12)):
-        run = YardstickRun(coin, hidden, Settings(name, gamma=0.9), seed=seed, first_observed=False)
+        run = Run(coin, hidden, Settings(name, gamma=0.9), seed=seed, first_observed=False)
         run.advance(100)
         earned[name].add(100 * run.figures()["reward_per_step"])
     # It takes one step to know; who ignores what was paid names the same side for ever.

@@ -24,7 +24,7 @@ from lacuna.study.engines import Local
 from lacuna.study.runner import Outcome, run_study
 from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import SCHEMA, Store
-from lacuna.version import RESULTS
+from lacuna.version import RESULTS_VERSION
 from studies import STUDY, command, run, write_study
 
 FEW = """
@@ -142,13 +142,13 @@ def strange_tables(good: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield good.with_columns(pl.Series(column, [[[1]]] * good.height))
     yield good.with_columns(id=pl.lit(None, pl.String))
     yield good.with_columns(results=pl.lit(None, pl.Int64))
-    yield good.with_columns(results=pl.lit(RESULTS + 1, pl.Int64))
+    yield good.with_columns(results=pl.lit(RESULTS_VERSION + 1, pl.Int64))
     yield good.with_columns(id=pl.lit(""))
     yield good.with_columns(more=pl.lit(1))
     yield good.head(0)
     yield pl.DataFrame({"id": [1, 2]})
     yield pl.DataFrame({"a": [1.5]})
-    yield pl.DataFrame({"id": ["a"], "results": [RESULTS]})
+    yield pl.DataFrame({"id": ["a"], "results": [RESULTS_VERSION]})
 
 
 NUMBERS = ["1e999", "-1e999", "NaN", "null", "{}", "[]", '"x"', "true", "-1", "1" + "0" * 4000, "1" + "0" * 5000, "0.5"]
@@ -280,8 +280,8 @@ def test_a_store_whose_parts_are_of_another_kind_is_refused_in_a_sentence(
 def test_a_file_of_an_earlier_version_is_neither_damaged_nor_counted(store: Path) -> None:
     table = Store.existing(store).table()
     earlier = [
-        table.with_columns(results=pl.lit(RESULTS - 1, pl.Int64)),
-        table.with_columns(results=pl.lit(RESULTS - 1, pl.Int64)).drop("steps", "alpha"),
+        table.with_columns(results=pl.lit(RESULTS_VERSION - 1, pl.Int64)),
+        table.with_columns(results=pl.lit(RESULTS_VERSION - 1, pl.Int64)).drop("steps", "alpha"),
         table.drop("results"),
     ]
     shutil.rmtree(store / "parts")

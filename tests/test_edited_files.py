@@ -16,8 +16,9 @@ from edits import File
 from fuzz_files import fuzz
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS, Impute, Settings, Teach
+from lacuna.learning.methods import METHODS, Impute, Teach
 from lacuna.learning.savefile import SaveFileError
+from lacuna.learning.settings import Settings
 from lacuna.missingness import bursts, none
 from lacuna.running.measures import SUMS
 from lacuna.running.run import Run
@@ -112,14 +113,14 @@ def test_impossible_content_is_refused(
 
 
 OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
-    *((put("part_weight", (0, 1), value=w), re.escape(f"part_weight holds {w}"))
+    *((put("parent_weight", (0, 1), value=w), re.escape(f"parent_weight holds {w}"))
       for w in (np.nan, np.inf, 0.0, -1.0, 1e300)),
-    (put("part_weight", value=np.ones((2, 2))), r"part_weight holds float64 in shape \(2, 2\); it must be"),
-    *((put("part_due", 0, value=n), f"part_due holds {n}") for n in (-1, 2**60)),
+    (put("parent_weight", value=np.ones((2, 2))), r"parent_weight holds float64 in shape \(2, 2\); it must be"),
+    *((put("parent_due", 0, value=n), f"parent_due holds {n}") for n in (-1, 2**60)),
     # The last row is of a pair whose first component has four values, the first of a component with three.
-    (put("part_codes", -1, value=4), "the component counts name a value outside its component"),
-    (put("part_codes", 0, value=3), "the component counts name a value outside its component"),
-    (put("part_keys", -1, value=10**6), "state or action outside the space"),
+    (put("component_codes", -1, value=4), "the component counts name a value outside its component"),
+    (put("component_codes", 0, value=3), "the component counts name a value outside its component"),
+    (put("component_keys", -1, value=10**6), "state or action outside the space"),
     (put("settings", "parents", value=0.0), "outside the space|in shape"),
     (put("top", 0, value=-1.0), "top holds -1.0; it must be between 0 and 1e.100"),
     *((put("tried", 0, value=n), f"tried holds {n}") for n in (0, 10**6)),
@@ -165,8 +166,8 @@ def test_a_pair_counted_more_often_than_one_of_its_values_is_refused(tmp_path: P
     agent = experienced("mi-available", steps=600, parents=0.3)
 
     def count_on(_: Any, arrays: dict[str, Any]) -> None:
-        row = int(np.searchsorted(arrays["part_keys"], agent.kin.base[2, 1] * agent.n_actions))
-        arrays["part_units"][arrays["part_lengths"][:row].sum()] += 600
+        row = int(np.searchsorted(arrays["component_keys"], agent.components.search.first[2, 1] * agent.n_actions))
+        arrays["component_units"][arrays["component_lengths"][:row].sum()] += 600
 
     (tmp_path / "x").write_bytes(edited(body_of(agent), count_on))
     assert "the component counts name a pair of values more often than one of them" in refused(tmp_path / "x")
@@ -182,7 +183,9 @@ def test_counts_that_the_method_does_not_keep_are_refused(name: str, kind: str, 
     (tmp_path / "x").write_bytes(edited(body_of(experienced(name)), count))
     keeps = {"": Teach.EVERY_PATHWAY, "part_": Teach.AVAILABLE_PAIRS}[kind]
     if METHODS[name].teach >= keeps:
-        assert len((Agent.load(tmp_path / "x").model, Agent.load(tmp_path / "x").parts)[kind == "part_"]) == 1
+        assert (
+            len((Agent.load(tmp_path / "x").model, Agent.load(tmp_path / "x").components.counts)[kind == "part_"]) == 1
+        )
     else:
         assert f"it holds counts that {name} does not keep" in refused(tmp_path / "x")
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import UPDATES, VOTES, Settings
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar, none

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from lacuna.kernels.space import Space
-from lacuna.learning.methods import METHODS, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar, none
 from lacuna.running.loop import Trace
-from lacuna.running.measures import SUMS, blank_tally, calibration_error, episode_means, figures, mean_and_error
+from lacuna.running.measures import SUMS, blank_tally, calibration_error, episode_means, figures, standard_error
 from lacuna.running.run import DRIVERS, Run
 from lacuna.running.trials import EARLY, Problem, run_trial
 from problems import READINGS, lake, mechanisms
@@ -225,5 +226,5 @@ def test_early_and_late_rewards_are_those_of_the_record(steps: int) -> None:
 
 
 def test_means_and_errors() -> None:
-    assert mean_and_error([3.0]) == (3.0, None)
-    assert mean_and_error([1.0, 2.0, 6.0]) == pytest.approx((3.0, np.sqrt(7 / 3)))
+    assert standard_error([3.0]) is None
+    assert standard_error([1.0, 2.0, 6.0]) == pytest.approx(np.sqrt(7 / 3))

@@ -21,14 +21,14 @@ from lacuna.kernels.memory_limit import memory_limit
 from lacuna.kernels.space import Space
 from lacuna.learning import savefile
 from lacuna.learning.agent import Agent, agent_bytes
-from lacuna.learning.component_counts import blank_kin, part_rows
-from lacuna.learning.learner import memory_bytes
-from lacuna.learning.methods import DEFAULT, METHODS, Settings
+from lacuna.learning.component_counts import ComponentCounts
+from lacuna.learning.memory import memory_bytes
+from lacuna.learning.methods import METHODS
 from lacuna.learning.savefile import SaveFileError
+from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar
 from lacuna.running.run import Run
-from lacuna.running.yardstick import YardstickRun
 from lacuna.worlds.toys import corridor
 from saved import experienced
 from sentences import one_sentence
@@ -59,7 +59,10 @@ def test_an_agent_takes_what_was_worked_out_from_sizes(
     rest: dict[str, Any] = {"K": K} if METHODS[method].multiple else {}
     rest |= {"parents": parents} if method == "mi-available" else {}
     agent = Agent(Space(sizes), n_actions, Settings(method, optimism=optimism, **rest))
-    taken = sum(array.nbytes for array in arrays_of(agent.memory, agent.model.table, agent.parts.table, agent.kin))
+    taken = sum(
+        array.nbytes
+        for array in arrays_of(agent.memory, agent.model.table, agent.components.counts.table, agent.components.search)
+    )
     assert agent_bytes(agent.space, n_actions, agent.settings) == taken
     assert memory_bytes(agent.space, n_actions, agent.settings) == sum(a.nbytes for a in arrays_of(agent.memory))
 
@@ -67,12 +70,12 @@ def test_an_agent_takes_what_was_worked_out_from_sizes(
 @given(sizes=sizes, parents=st.booleans())
 @effort(max_examples=100, deadline=None)
 def test_pairs_of_components_stand_one_after_the_other(sizes: tuple[int, ...], parents: bool) -> None:
-    kin, rows = blank_kin(sizes, parents=parents)
-    place = sum(sizes)
-    for j, p in np.ndindex(kin.base.shape):
-        assert kin.base[j, p] == place
+    components = ComponentCounts(Space(sizes), 1, parents=parents)
+    first, place = components.search.first, sum(sizes)
+    for j, p in np.ndindex(first.shape):
+        assert first[j, p] == place
         place += sizes[j] * (sizes[p] if p != j else 1)
-    assert rows == place == part_rows(sizes, parents=parents)
+    assert components.counts.space.n_states == place
 
 
 # --- too much --------------------------------------------------------------------------------------------------------
@@ -107,7 +110,7 @@ PLENTY: dict[str, tuple[Callable[[], Any], str]] = {
     "many actions": (lambda: Agent(Space((2,)), 10**10), "for 2 states .* and 10000000000 actions"),
     "a run": (lambda: Run(showing_much(), mcar(Space((50,) * 5), 0.1), DEFAULT), "for 312500000 states"),
     "a yardstick": (
-        lambda: YardstickRun(showing_much(), mcar(Space((50,) * 5), 0.1), Settings("fully-observed")),
+        lambda: Run(showing_much(), mcar(Space((50,) * 5), 0.1), Settings("fully-observed")),
         "the tables of fully-observed for 312500000 states .* up to 2.5 GB",
     ),
     "a record": (

@@ -59,9 +59,9 @@ from numba.core.caching import NullCache
 from numba.core.event import install_recorder
 from lacuna.study import command
 from lacuna.study.spec import Study
-from lacuna.running.yardstick import run_knowing
+from lacuna.running.loop import run_steps
 
-run_knowing._cache = NullCache()
+run_steps._cache = NullCache()
 timed, noted = command._timed, []
 
 def note(run):
@@ -81,7 +81,7 @@ def test_a_cache_that_lacks_the_kernel_of_a_yardstick_does_not_change_the_estima
     path = write_study(tmp_path, study_of("last-observed", "optimum"))
     done = subprocess.run([sys.executable, "-c", CHILD, str(path)], check=True, capture_output=True, text=True)
     seconds, tried, noted = json.loads(done.stdout)
-    assert any("run_knowing" in compiled for _, _, compiled in noted)
+    assert any("run_steps" in compiled for _, _, compiled in noted)
     assert all(told for _, told, compiled in noted if compiled)
     counted = [took for took, told, _ in noted if not told]
     assert len(counted) == tried == 6

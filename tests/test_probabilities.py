@@ -19,7 +19,8 @@ from scipy.stats import binom
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
 from lacuna.learning.learner import act
-from lacuna.learning.methods import METHODS, VOTES, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import VOTES, Settings
 
 FALSE_ALARM = 1e-9
 N = 20_000

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna.learning.methods import METHODS, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import Settings
 from lacuna.running.trials import Problem, run_trials
 
 REFERENCE = {

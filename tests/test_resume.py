@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from lacuna.learning import savefile
-from lacuna.learning.methods import METHODS, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import Settings
 from lacuna.running.run import Run
 from problems import READINGS, digest, lake, mechanisms, settings
 

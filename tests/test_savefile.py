@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from edits import TAIL
 from lacuna.learning import savefile
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS, Settings
+from lacuna.learning.methods import METHODS
 from lacuna.learning.savefile import SaveFileError
+from lacuna.learning.settings import Settings
 from lacuna.missingness import mcar, none
 from lacuna.running.run import Run
 from problems import digest, lake, mechanisms

@@ -21,11 +21,11 @@ from lacuna.files import write_whole
 from lacuna.kernels.compiled import kernels_digest
 from lacuna.learning import savefile
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import Settings
 from lacuna.learning.savefile import KnownFiles, OtherKernelsWarning, SaveFileError
+from lacuna.learning.settings import Settings
 from lacuna.missingness import none
 from lacuna.running.run import Run
-from lacuna.version import RESULTS, __version__
+from lacuna.version import RESULTS_VERSION, __version__
 from problems import lake
 from saved import experienced, refused, whole_body
 from sentences import one_sentence
@@ -343,7 +343,7 @@ def test_a_folder_that_cannot_be_synced_is_no_error_unless_the_disk_is(
 
 def test_a_file_names_what_saved_it() -> None:
     saved_by = File.of(whole_body()).described["saved_by"]
-    assert saved_by == {"lacuna": __version__, "results": RESULTS, "kernels": kernels_digest()}
+    assert saved_by == {"lacuna": __version__, "results": RESULTS_VERSION, "kernels": kernels_digest()}
 
 
 @pytest.mark.parametrize("pair", [agent_and_load, run_and_load])
@@ -361,7 +361,7 @@ def test_a_file_of_other_kernels_is_loaded_with_a_warning_or_refused(
         warnings.simplefilter("error")
         load()
         load(other_kernels="refuse")
-    for name, value in (("kernels_digest", lambda: "0123456789abcdef"), ("RESULTS", RESULTS + 1)):
+    for name, value in (("kernels_digest", lambda: "0123456789abcdef"), ("RESULTS_VERSION", RESULTS_VERSION + 1)):
         with monkeypatch.context() as patched:
             patched.setattr(savefile, name, value)
             with pytest.warns(

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.space import MAX_STATES, Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import MAX_PATHWAYS, MAX_WEIGHT, METHODS, UPDATES, VOTES, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import MAX_PATHWAYS, MAX_WEIGHT, UPDATES, VOTES, Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
 from lacuna.running.run import DRIVERS, Run
@@ -111,7 +112,9 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_settings_are_frozen_and_a_near_miss_is_named() -> None:
     with pytest.raises(FrozenInstanceError):
         Settings().K = 3  # type: ignore[misc]
-    with pytest.raises(ValueError, match=r"'mi-sinthetic'; did you mean 'mi-synthetic'\? There are random-action, "):
+    with pytest.raises(
+        ValueError, match=r"'mi-sinthetic' \(did you mean 'mi-synthetic'\?\); there are random-action, "
+    ):
         Settings("mi-sinthetic")
     with pytest.raises(ValueError, match="no method is called 'zzz'; there are random-action, "):
         Settings("zzz")

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import paper_runs
-from lacuna.learning.methods import DEFAULT, YARDSTICKS
+from lacuna.learning.methods import YARDSTICKS
+from lacuna.learning.settings import DEFAULT
 from lacuna.paper.comparison import KNOWING, OURS, PAPERS, REACHABLE, Standing, against_tuned, against_untuned
 from lacuna.paper.evidence import Evidence, Shown
 from lacuna.paper.plan import beyond_studies

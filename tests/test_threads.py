@@ -16,12 +16,10 @@ import pytest
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import Settings
+from lacuna.learning.settings import Settings
 from lacuna.missingness import mcar
-from lacuna.running import run as rollout
-from lacuna.running import yardstick as yardsticks
+from lacuna.running import run as running
 from lacuna.running.run import Run
-from lacuna.running.yardstick import YardstickRun
 from lacuna.worlds.toys import corridor
 from sentences import one_sentence
 
@@ -133,30 +131,27 @@ def test_a_copy_is_free_while_the_original_is_busy() -> None:
         assert copy.deepcopy(used).act() in range(3)
 
 
-@pytest.mark.parametrize("kind", ["run", "yardstick"])
-def test_a_run_is_one_threads_too(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def make() -> Run | YardstickRun:
-        if kind == "run":
-            return Run(WORLD, MECHANISM, Settings("mi-synthetic", K=3, gamma=0.9), seed=3)
-        return YardstickRun(WORLD, MECHANISM, Settings("fully-observed", gamma=0.9), seed=3)
+@pytest.mark.parametrize("settings", [Settings("mi-synthetic", K=3, gamma=0.9), Settings("fully-observed", gamma=0.9)])
+def test_a_run_is_one_threads_too(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def make() -> Run:
+        return Run(WORLD, MECHANISM, settings, seed=3)
 
     used, alone = make(), make()
     alone.advance(700)
     reached, go_on = Event(), Event()
-    module, name = (rollout, "run_steps") if kind == "run" else (yardsticks, "run_knowing")
-    loop = getattr(module, name)
+    loop = running.run_steps
 
     def slow(*arguments: Any) -> Any:
         reached.set()
         assert go_on.wait(60)
         return loop(*arguments)
 
-    monkeypatch.setattr(module, name, slow)
+    monkeypatch.setattr(running, "run_steps", slow)
     with inside(reached, go_on, lambda: used.advance(700)):
         refused(lambda: used.advance(1), r"advance\(\) was called while another thread uses this")
-        if isinstance(used, Run):
-            refused(lambda: used.record(1), r"record\(\) was called while another thread uses this run")
-            refused(lambda: used.save(tmp_path / "run"), r"save\(\) was called while another thread uses this run")
+        refused(lambda: used.record(1), r"record\(\) was called while another thread uses this run")
+        refused(lambda: used.save(tmp_path / "run"), r"save\(\) was called while another thread uses this run")
+        if isinstance(used.player, Agent):
             refused(used.agent.act, r"act\(\) was called while another thread uses this agent")
     assert used.figures() == alone.figures()
     assert not list(tmp_path.iterdir())

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS, UPDATES, VOTES, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import UPDATES, VOTES, Settings
 from lacuna.learning.voting import action_probabilities
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar
@@ -112,9 +113,9 @@ def successors(agent: Agent) -> dict[tuple[int, int], list[int]]:
     return order
 
 
-def part_rows(agent: Agent) -> dict[tuple[int, int, int, int, int], list[tuple[int, float]]]:
+def component_rows(agent: Agent) -> dict[tuple[int, int, int, int, int], list[tuple[int, float]]]:
     """The component counts by component, the one it is counted with (itself if none), their values and the action."""
-    sizes, base = agent.space.sizes, agent.kin.base
+    sizes, base = agent.space.sizes, agent.components.search.first
     places = {
         (int(agent.space.layout.offsets[j]) + u): (j, j, u, u) for j, size in enumerate(sizes) for u in range(size)
     }
@@ -122,7 +123,7 @@ def part_rows(agent: Agent) -> dict[tuple[int, int, int, int, int], list[tuple[i
         both = np.ndindex(sizes[j], sizes[p]) if j != p else ((u, u) for u in range(sizes[j]))
         places |= {int(base[j, p]) + i: (j, p if j != p else SAMPLE, *pair) for i, pair in enumerate(both)}
     rows: dict[tuple[int, int, int, int, int], list[tuple[int, float]]] = {}
-    for (place, a, v), n in agent.parts:
+    for (place, a, v), n in agent.components.counts:
         rows.setdefault((*places[place], a), []).append((v, n))
     return rows
 
@@ -137,12 +138,12 @@ def compare(twin: NaiveLearner, run: Run) -> None:
     }
     assert successors(agent) == order
     twins = {key: list(row.items()) for key, row in twin.parts.items() if row}
-    assert part_rows(agent) == twins
+    assert component_rows(agent) == twins
     parents = [twin.parent(j) for j in range(space.d)]
-    assert list(agent.parents.values()) == [None if p is None else space.names[p] for p in parents]
+    assert list(agent.parent_of.values()) == [None if p is None else space.names[p] for p in parents]
     for (j, p), weight in twin.likelier.items():
         if agent.settings.parents > 0 and p != j:
-            assert agent.kin.weight[j, p] == weight
+            assert agent.components.search.weight[j, p] == weight
     np.testing.assert_allclose(agent.Q, q_table(twin, space, agent.n_actions), rtol=0, atol=1e-9)
 
 
@@ -168,7 +169,7 @@ def test_parents_are_found_and_used_as_the_twin_does(theta: float, steps: int, K
     trace = run.record(steps)
     # Where little is hidden, complete transitions are seen often enough to come in bundles.
     assert (max(run.agent.counts.values()) > 16) == (theta == 0.1)
-    assert dict(run.agent.parents) == {"signal": None, "echo": "signal", "noise": None}
+    assert dict(run.agent.parent_of) == {"signal": None, "echo": "signal", "noise": None}
     twin, imputation, _ = twin_of(run)
     follow(twin, run, trace)
     compare(twin, run)

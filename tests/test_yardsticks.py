@@ -16,13 +16,14 @@ import pytest
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS, YARDSTICKS, Settings
+from lacuna.learning.methods import METHODS, YARDSTICKS
+from lacuna.learning.settings import Settings
 from lacuna.mdp.solve import solve
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import parse
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem, run_trial, run_trials
-from lacuna.running.yardstick import YardstickRun
+from lacuna.running.yardstick import Yardstick
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_study
 from lacuna.study.spec import Study, StudyError
@@ -110,10 +111,10 @@ def test_fully_observed_is_plain_q_learning(reading: str, missingness: str) -> N
     mdp = lake(reading)
     settings: dict[str, Any] = {"alpha": 0.3, "gamma": 0.9, "epsilon": 0.1, "optimism": 0.05}
     plain = Run(mdp, parse("mcar:0", mdp), Settings("last-observed", **settings), seed=5)
-    knowing = YardstickRun(mdp, parse(missingness, mdp), Settings("fully-observed", **settings), seed=5)
+    knowing = Run(mdp, parse(missingness, mdp), Settings("fully-observed", **settings), seed=5)
     for run in (plain, knowing):
         run.advance(5000)
-    assert knowing.sage.memory.Q.tobytes() == plain.agent.Q.tobytes()
+    assert knowing.player.learner.memory.Q.tobytes() == plain.agent.Q.tobytes()
     assert np.array_equal(knowing.tally.sums, plain.tally.sums)
     assert same_but_for(
         knowing.figures(), plain.figures(), "hidden_shares", "guessed_right", "weight_on_truth", "calibration_error"
@@ -128,10 +129,10 @@ def test_the_true_model_changes_nothing_where_all_is_seen() -> None:
     )  # fmt: skip
     for settings in cases:
         plain = Run(mdp, nothing, Settings("mi-conservative", **settings), seed=2)
-        knowing = YardstickRun(mdp, nothing, Settings("mi-true-model", **settings), seed=2)
+        knowing = Run(mdp, nothing, Settings("mi-true-model", **settings), seed=2)
         for run in (plain, knowing):
             run.advance(3000)
-        assert knowing.sage.memory.Q.tobytes() == plain.agent.Q.tobytes()
+        assert knowing.player.learner.memory.Q.tobytes() == plain.agent.Q.tobytes()
         assert np.array_equal(knowing.tally.sums, plain.tally.sums)
 
 
@@ -152,7 +153,7 @@ def test_of_equal_actions_qmdp_takes_the_one_that_ends_whatever_lies_elsewhere()
 
     mdp = TabularMDP.build(outcomes, space=Space((3,)), shows=[0, 1, 2], n_actions=2, starts=[{0: 1.0}])
     for method in ("optimum", "qmdp", "qmdp-rewards"):
-        run = YardstickRun(mdp, parse("none", mdp), Settings(method, gamma=1.0))
+        run = Run(mdp, parse("none", mdp), Settings(method, gamma=1.0))
         run.advance(100)
         assert run.figures()["episodes"] == 50, method
 
@@ -177,7 +178,7 @@ def test_masks_and_world_are_those_of_the_methods() -> None:
 @pytest.mark.parametrize("method", YARDSTICKS)
 def test_chunks_do_not_matter(method: str) -> None:
     mdp = lake("episodic")
-    whole, parts = (YardstickRun(mdp, mechanisms(mdp)["bursts-each:0.2,0.4"], Settings(method)) for _ in range(2))
+    whole, parts = (Run(mdp, mechanisms(mdp)["bursts-each:0.2,0.4"], Settings(method)) for _ in range(2))
     whole.advance(3000, times=(1, 1500))
     for steps in (1, 999, 2, 1998):
         parts.advance(steps, times=(1, 1500))
@@ -195,9 +196,11 @@ def digests() -> dict[str, str]:
             for method in YARDSTICKS.values():
                 more: dict[str, Any] = {"p_shuffle": 0.3, "K": 3, "epsilon": 0.1} if method.multiple else {}
                 settings = Settings(method.name, gamma=0.9, **more)
-                run = YardstickRun(mdp, mechanism, settings, seed=8, first_observed=name != "whole:0.3")
+                run = Run(mdp, mechanism, settings, seed=8, first_observed=name != "whole:0.3")
                 run.advance(60)
-                parts = [*run.tally, run.sage.memory.Q, run.sage.belief, run.sage.here]
+                assert isinstance(run.player, Yardstick)
+                knowledge = run.player.knowledge
+                parts = [*run.tally, run.player.learner.memory.Q, knowledge.belief, knowledge.here]
                 data = b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
                 found[f"{reading} {name} {method.name}"] = hashlib.sha256(data).hexdigest()
     return found
@@ -235,14 +238,17 @@ def test_no_agent_is_a_yardstick(method: str) -> None:
         Settings(method, kappa=0.5)
     with pytest.raises(ValueError, match=f"{method} is a yardstick: it knows what no agent can know"):
         Agent(Space((3,)), 2, Settings(method))
-    with pytest.raises(ValueError, match="it is compiled only"):
+    with pytest.raises(ValueError, match="and is compiled only"):
         run_trial(Problem.named("corridor", "mcar:0.4"), Settings(method), steps=10, driver="stepwise")
 
 
 def test_other_wrong_uses() -> None:
     mdp = corridor(length=4, slip=0.1)
-    with pytest.raises(ValueError, match="last-observed is a method, not a yardstick"):
-        YardstickRun(mdp, parse("none", mdp), Settings("last-observed"))
+    run = Run(mdp, parse("none", mdp), Settings("optimum"))
+    with pytest.raises(AttributeError, match="optimum is a yardstick, so its run has no agent"):
+        _ = run.agent
+    with pytest.raises(ValueError, match="optimum is a yardstick, whose run cannot be saved"):
+        run.save("run")
     with pytest.raises(ValueError, match=r"did you mean 'optimum'.*yardsticks: optimum, qmdp"):
         Settings("optimun")
     assert not set(METHODS) & set(YARDSTICKS)
@@ -257,9 +263,9 @@ def test_qmdp_needs_a_value_for_every_action() -> None:
     nothing = parse("none", trap)
     for method in ("qmdp", "qmdp-rewards"):
         with pytest.raises(ValueError, match=f"of trap may lead to where nothing is sure to end, so {method} has no"):
-            YardstickRun(trap, nothing, Settings(method))
+            Run(trap, nothing, Settings(method))
     for settings in (Settings("qmdp", gamma=0.9), Settings("qmdp-rewards", gamma=0.9), Settings("optimum")):
-        run = YardstickRun(trap, nothing, settings)
+        run = Run(trap, nothing, settings)
         run.advance(20)
         assert run.figures()["episodes"] == 20
 

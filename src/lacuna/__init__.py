@@ -15,11 +15,13 @@ from lacuna.worlds.registry import make_world, register_envs
 if TYPE_CHECKING:
     from lacuna.kernels.space import Space
     from lacuna.learning.agent import Agent
-    from lacuna.learning.methods import DEFAULT, METHODS, Settings
+    from lacuna.learning.methods import METHODS
+    from lacuna.learning.settings import DEFAULT, Settings
     from lacuna.mdp.environment import TabularEnv
     from lacuna.mdp.tabular import TabularMDP
     from lacuna.missingness import Mechanism, MissingObservation
-    from lacuna.running.run import Run, play
+    from lacuna.running.play import play
+    from lacuna.running.run import Run
     from lacuna.running.trials import run_trial
     from lacuna.worlds.lake import Lake
 
@@ -44,17 +46,17 @@ __all__ = [
 
 _HOME = {
     "Agent": "learning.agent",
-    "DEFAULT": "learning.methods",
+    "DEFAULT": "learning.settings",
     "Lake": "worlds.lake",
     "METHODS": "learning.methods",
     "Mechanism": "missingness",
     "MissingObservation": "missingness",
     "Run": "running.run",
-    "Settings": "learning.methods",
+    "Settings": "learning.settings",
     "Space": "kernels.space",
     "TabularEnv": "mdp.environment",
     "TabularMDP": "mdp.tabular",
-    "play": "running.run",
+    "play": "running.play",
     "run_trial": "running.trials",
 }
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lacuna import __version__
+from lacuna.learning.settings import DEFAULT, SETTINGS, Setting, Settings
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
-from lacuna.study.command import checked, checked_workers
-from lacuna.terminal import exit_code
+from lacuna.study.command import checked_workers
+from lacuna.terminal import exit_code, progress
+from lacuna.validation import whole_number
 
 if TYPE_CHECKING:
-    from lacuna.learning.methods import Settings
     from lacuna.running.trials import Problem
 
 app = typer.Typer(
@@ -54,9 +57,47 @@ def options(
     """Online reinforcement learning when parts of the state go missing."""
 
 
+Command = Callable[..., None]
+
+
+def with_settings(command: Command) -> Command:
+    """Give a command an option for every declared setting; it gets those that were used as `given`."""
+    own = [option for option in signature(command, eval_str=True).parameters.values() if option.name != "given"]
+    declared = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, setting))
+        for name, setting in SETTINGS.items()
+    ]
+
+    @wraps(command)
+    def called(**options: Any) -> None:
+        chosen = {name: options.pop(name) for name in SETTINGS}
+        command(given={name: value for name, value in chosen.items() if value is not None}, **options)
+
+    options = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in own]
+    split = next(i for i, option in enumerate(options) if option.name == "method") + 1
+    options[split:split] = declared
+    called.__dict__ |= {"__signature__": Signature(options)}
+    called.__annotations__ = {option.name: option.annotation for option in options}
+    return called
+
+
+def _option(name: str, setting: Setting) -> Any:
+    choices = f": {', '.join(setting.choices)}" if setting.choices else ""
+    usual = setting.default if setting.usual is None else setting.usual
+    own = getattr(DEFAULT, name)
+    shown = str(usual) if own == usual else f"{usual}; {own} in the library's default"
+    flag = f"--{name.replace('_', '-')}"
+    about = setting.about[0].upper() + setting.about[1:]
+    return Annotated[setting.kind | None, typer.Option(flag, help=f"{about}{choices}.", show_default=shown)]
+
+
 @app.command()
+@with_settings
 def run(
-    world: Annotated[str, typer.Option(help="A world; `lacuna worlds` lists them.")] = "lake",
+    given: dict[str, Any],
+    world: Annotated[str, typer.Option(help="A world, e.g. lake,wind=0.2,stay=true; `lacuna worlds` lists them.")] = (
+        "lake"
+    ),
     missingness: Annotated[str, typer.Option(help="What hides it, e.g. mcar:0.4; `lacuna worlds` lists them.")] = (
         "mcar:0.4"
     ),
@@ -64,87 +105,32 @@ def run(
         str | None,
         typer.Option(help="A method; `lacuna methods` lists them.", show_default="the library's default"),
     ] = None,
-    K: Annotated[int | None, typer.Option("--K", help="Pathways, for MI methods.", show_default="10")] = None,
-    alpha: Annotated[float, typer.Option(help="Step size, above 0 and up to 1.")] = 0.1,
-    gamma: Annotated[float, typer.Option(help="Discount, 0 to 1.")] = 1.0,
-    epsilon: Annotated[float, typer.Option(help="Share of uniform actions, 0 to 1.")] = 0.0,
-    vote: Annotated[str, typer.Option(help="sampled, majority, softmax or average.")] = "sampled",
-    update: Annotated[str, typer.Option(help="sequential, simultaneous or exact-rate.")] = "sequential",
-    p_shuffle: Annotated[float, typer.Option(help="Probability of mixing the pathways in a step.")] = 0.0,
-    kappa: Annotated[float | None, typer.Option(help="Weight of the component counts, mi-available only.")] = None,
-    smoothing: Annotated[float | None, typer.Option(help="Added to component counts, mi-available only.")] = None,
-    parents: Annotated[
-        float | None,
-        typer.Option(
-            help="Let a component depend on one other: weight of what is known without it; 0 is off.",
-            show_default="0 for a method named",
-        ),
-    ] = None,
-    optimism: Annotated[
-        float | None,
-        typer.Option(
-            help="For actions not yet tried: a multiple of the highest reward so far; 0 is off.",
-            show_default="0 for a method named",
-        ),
-    ] = None,
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
     trials: Annotated[int, typer.Option(help="How many trials.")] = 5,
-    stay: Annotated[bool, typer.Option("--stay", help="Lake World: allow staying in place.")] = False,
-    continuing: Annotated[bool, typer.Option("--continuing", help="Lake World: the goal does not end anything.")] = (
-        False
-    ),
-    wind: Annotated[float | None, typer.Option(help="Lake World: probability of wind.")] = None,
-    flood: Annotated[float | None, typer.Option(help="Lake World: probability that the flood changes.")] = None,
-    map_file: Annotated[Path | None, typer.Option("--map", help="Lake World: a text file with another map.")] = None,
     hide_first: Annotated[bool, typer.Option("--hide-first", help="The first state may be incomplete too.")] = False,
     driver: Annotated[str, typer.Option(help="compiled, or stepwise: the plain Python loop.")] = "compiled",
     workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
 ) -> None:
     """Run one method in one world and show how it does."""
-    from lacuna.learning.methods import DEFAULT, Settings
     from lacuna.running.trials import MOST_TRIALS, Problem, run_trials
 
     # The default is a setting as a whole; a method that is named starts from nothing of it.
-    given: dict[str, Any] = {
-        "K": K, "alpha": alpha, "gamma": gamma, "epsilon": epsilon, "vote": vote, "update": update,
-        "p_shuffle": p_shuffle, "kappa": kappa, "smoothing": smoothing, "parents": parents, "optimism": optimism,
-    }  # fmt: skip
-    usual = DEFAULT if method is None else Settings(method)
-    settings = replace(usual, **{name: value for name, value in given.items() if value is not None})
-    parameters: dict[str, Any] = {"stay": stay or None, "continuing": continuing or None, "wind": wind, "flood": flood}
-    parameters["map"] = map_file.read_text() if map_file else None
-    parameters = {name: value for name, value in parameters.items() if value is not None}
-    checked("trials", trials, MOST_TRIALS)
-    problem = Problem.named(world, missingness, parameters)
-    with _progress(trials * steps, f"{settings.method} in {world}, {missingness}") as advance:
+    settings = replace(DEFAULT if method is None else Settings(method), **given)
+    whole_number("trials", trials, 1, MOST_TRIALS)
+    problem = Problem.named(world, missingness, first_observed=not hide_first)
+    with progress(f"{settings.method} in {world}, {missingness}", "steps") as show:
+        show(total=trials * steps)
         rows = run_trials(
-            problem, settings, steps=steps, seeds=range(seed, seed + trials), first_observed=not hide_first,
-            driver=driver, workers=workers, progress=advance,
+            problem, settings, steps=steps, seeds=range(seed, seed + trials), workers=workers, driver=driver,
+            progress=lambda n: show(advance=n),
         )  # fmt: skip
-    given = {name: value for name, value in parameters.items() if name != "map"}
     if as_json:
-        what = {"world": world, **given, "missingness": problem.missingness, **settings.as_dict()}
+        what = {"world": world, "missingness": problem.missingness, **settings.as_dict()}
         typer.echo(json.dumps([what | row for row in rows], indent=1))
     else:
-        named = ", ".join(f"{name} = {value}" for name, value in given.items())
-        _show_trials(problem, f"{world} ({named})" if named else world, settings, rows)
-
-
-@contextmanager
-def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, silence elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda n: bar.advance(task, n)
+        _show_trials(problem, settings, rows)
 
 
 _FIGURES = {
@@ -164,16 +150,16 @@ _FIGURES = {
 }
 
 
-def _show_trials(problem: Problem, world: str, settings: Settings, rows: list[dict[str, Any]]) -> None:
+def _show_trials(problem: Problem, settings: Settings, rows: list[dict[str, Any]]) -> None:
     """Mean and standard error over trials, as a table."""
     from rich.console import Console
     from rich.table import Table
 
-    from lacuna.running.measures import mean_and_error
+    from lacuna.running.measures import standard_error
 
     chosen = ", ".join(f"{name} = {value}" for name, value in settings.unusual().items())
     title = (
-        f"{settings.method}{f' ({chosen})' if chosen else ''} in {world}, {problem.missingness} "
+        f"{settings.method}{f' ({chosen})' if chosen else ''} in {problem.world}, {problem.missingness} "
         f"({problem.mechanism.label}); trials: {len(rows)} of {rows[0]['steps']:,} steps"
     )
     typer.echo(title)
@@ -183,9 +169,9 @@ def _show_trials(problem: Problem, world: str, settings: Settings, rows: list[di
     for key, label in _FIGURES.items():
         values = [row[key] for row in rows if row[key] is not None]
         if values:
-            mean, error = mean_and_error(values)
+            error = standard_error(values)
             spread = "" if error is None else f"{error:.3g}"
-            table.add_row(label, f"{mean:.5g}", spread, f"{len(values)} of {len(rows)}")
+            table.add_row(label, f"{fmean(values):.5g}", spread, f"{len(values)} of {len(rows)}")
     Console(width=None if sys.stdout.isatty() else 110).print(table)
     undone = sum(row["mean_total_reward"] is None for row in rows)
     if undone:
@@ -236,7 +222,7 @@ def bench(
     """Measure nanoseconds per step, by method, K and missingness, on one core and on all, next to C++."""
     from lacuna.bench import measure, show
 
-    checked("repeats", repeats, 1000)
+    whole_number("repeats", repeats, 1, 1000)
 
     def tell(what: str) -> None:
         if sys.stderr.isatty():

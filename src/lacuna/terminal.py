@@ -1,4 +1,4 @@
-"""Between a command and its terminal: Ctrl-C, closed streams, narrow encodings, and every error in one sentence."""
+"""Between a command and its terminal: progress, Ctrl-C, closed streams, narrow encodings, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -133,3 +133,24 @@ def _stoppable() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_DFL if heard else handler)
         signal.signal(signal.SIGALRM, alarm)
         sys.unraisablehook = hook
+
+
+@contextmanager
+def progress(what: str, unit: str) -> Iterator[Callable[..., None]]:
+    """Show how far something is: a bar on a terminal, nothing elsewhere.
+
+    Gives a function that takes any of ``total``, ``completed``, ``advance`` (numbers of units) and ``note`` (a text).
+    """
+    if not sys.stderr.isatty():
+        yield lambda **_: None
+        return
+    from rich.console import Console  # noqa: PLC0415  only needed on a terminal
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, note="")
+        yield lambda **state: bar.update(task, **state)

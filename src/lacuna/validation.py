@@ -40,17 +40,19 @@ def nearest(word: object, choices: Iterable[object]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def whole_number(what: str, value: Any, low: int, high: int) -> int:
+def whole_number(what: str, value: Any, low: int, high: int | None = None) -> int:
     """Give back a whole number that lies in its range, or say what is wrong.
 
     Examples
     --------
     >>> whole_number("trials", 3.5, 1, 10)
     Traceback (most recent call last):
-    ValueError: trials is 3.5; it must be a whole number between 1 and 10
+    ValueError: trials is 3.5; it must be a whole number, between 1 and 10
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-        raise ValueError(f"{what} is {shown(value)}; it must be a whole number between {low} and {high}")
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):
+        allowed = f"{low} or larger" if high is None else f"between {low} and {high}"
+        raise ValueError(f"{what} is {shown(value)}; it must be a whole number, {allowed}")
     return int(value)
 
 

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-RESULTS = 5
+RESULTS_VERSION = 5
 """Raised when the same run would give other figures. It is part of a run's name, so old results are never mixed in."""

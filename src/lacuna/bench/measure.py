@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from lacuna import __version__
-from lacuna.learning.methods import DEFAULT, METHODS, Settings
+from lacuna.learning.methods import METHODS
+from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar
 from lacuna.running.run import Run

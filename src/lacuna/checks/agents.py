@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lacuna.checks.chance import FALSE_ALARM, CheckFailedError
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import Settings
+from lacuna.learning.settings import Settings
 
 _STEPS = 200
 _STRETCH, _STRETCHES = 1500, 8

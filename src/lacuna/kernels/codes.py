@@ -73,12 +73,13 @@ def code_of(values: NDArray[np.int64], layout: Layout) -> int:
     return code
 
 
-class Sight(NamedTuple):
-    """An observation at one glance: whether all was seen, and how many states of the product space agree with it.
+class Observed(NamedTuple):
+    """An observation, decoded: `values` (-1 where hidden), and whether all was seen.
 
-    A state agrees if its code has the bits `seen` where `bits` are set.
+    A state agrees with it if its code has the bits `seen` where `bits` are set; `n_agreeing` states of the space do.
     """
 
+    values: NDArray[np.int64]
     complete: bool
     seen: int
     bits: int
@@ -86,14 +87,20 @@ class Sight(NamedTuple):
 
 
 @kernel
-def glance(observation: NDArray[np.int64], layout: Layout) -> Sight:
-    """Look through the components once."""
+def decode(values: NDArray[np.int64], layout: Layout) -> Observed:
+    """Look through the components of an observation once."""
     complete, seen, bits, n = True, 0, 0, 1
-    for j in range(observation.shape[0]):
-        if observation[j] >= 0:
-            seen |= observation[j] << layout.shifts[j]
+    for j in range(values.shape[0]):
+        if values[j] >= 0:
+            seen |= values[j] << layout.shifts[j]
             bits |= layout.masks[j]
         else:
             complete = False
             n *= layout.sizes[j]
-    return Sight(complete, seen, bits, n)
+    return Observed(values, complete, seen, bits, n)
+
+
+@kernel
+def value_in(code: int, j: int, layout: Layout) -> int:
+    """Value of component `j` in the state with this code."""
+    return int((code & layout.masks[j]) >> layout.shifts[j])

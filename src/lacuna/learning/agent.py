@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -18,21 +17,14 @@ from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
 from lacuna.learning import checkpoint, learner, savefile
 from lacuna.learning.checkpoint import Phase
-from lacuna.learning.component_counts import (
-    NO_PARENT,
-    Parts,
-    blank_kin,
-    is_waiting,
-    kin_bytes,
-    most_adds,
-    most_waiting,
-    not_passed_on,
-    part_rows,
-)
-from lacuna.learning.learner import blank_memory, draws_per_step, memory_bytes
-from lacuna.learning.methods import DEFAULT, METHODS, Impute, Settings, Teach
+from lacuna.learning.component_counts import ComponentCounts
+from lacuna.learning.learner import draws_per_step
+from lacuna.learning.memory import Learner, blank_memory, memory_bytes
+from lacuna.learning.methods import METHODS, Impute
 from lacuna.learning.observation import Observation, read_observation
 from lacuna.learning.qlearning import MAX_REWARD
+from lacuna.learning.settings import DEFAULT, Settings
+from lacuna.validation import whole_number
 
 
 class Agent:
@@ -70,12 +62,10 @@ class Agent:
     ) -> None:  # fmt: skip
         if not isinstance(space, Space):
             raise TypeError(f"space is {space!r}; it must be a Space, e.g. Space((8, 8, 3))")
-        if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 1:
-            raise ValueError(f"n_actions is {n_actions!r}; it must be a whole number, 1 or larger")
         if not isinstance(settings, Settings | None):
             raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
         self.space = space
-        self.n_actions = int(n_actions)
+        self.n_actions = whole_number("n_actions", n_actions, 1)
         self.settings = settings if settings is not None else DEFAULT
         if self.settings.method not in METHODS:
             raise ValueError(
@@ -88,11 +78,7 @@ class Agent:
         ask_for(agent_bytes(space, self.n_actions, self.settings), tables, max_memory)
         try:
             self.model = Counts(space, self.n_actions, self.settings.unit)
-            # The values of all components in one line, as if they were the states of a space of their own.
-            # After them, if there are to be parents, the rows in which those are looked for.
-            self.kin, rows = blank_kin(space.sizes, parents=self.settings.parents > 0)
-            self.parts = Counts(Space((rows,)), self.n_actions)
-            self._backlog = most_waiting(space.sizes, self.n_actions)
+            self.components = ComponentCounts(space, self.n_actions, parents=self.settings.parents > 0)
             self.memory = blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(f"{tables} do not fit into memory: {error}") from error
@@ -140,22 +126,20 @@ class Agent:
             raise ValueError(f"terminated is {terminated!r}; it must be True or False")
         seen = read_observation(observation, self.space)
         self.make_room()
-        learner.learn(
-            self._action, float(reward), seen, bool(terminated), self.rules, self.space.layout, self.memory,
-            self.model.table, self.part_tables, self.imputation.need(draws_per_step(self.rules)),
-        )  # fmt: skip
+        uniforms = self.imputation.need(draws_per_step(self.rules))
+        learner.learn(self._action, float(reward), bool(terminated), seen, self.learner, uniforms)
         self.steps += 1
         self._phase = "new" if terminated else "ready"
 
     def make_room(self) -> None:
         """Make sure that what one step may teach fits into the counts."""
         self.model.need(self.rules.K)
-        self.parts.need(most_adds(self.space.d, self.part_tables))
+        self.components.make_room()
 
     @property
-    def part_tables(self) -> Parts:
-        """The component counts as kernels see them."""
-        return Parts(self.parts.table, self.kin, self._backlog)
+    def learner(self) -> Learner:
+        """The agent as kernels see it."""
+        return Learner(self.rules, self.space.layout, self.memory, self.model.table, self.components.table)
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
@@ -198,28 +182,19 @@ class Agent:
         Everything seen is in them, also complete transitions that wait for something to be hidden or, with parents, for
         their bundle.
         """
-        found: dict[tuple[str, int, int, int], float] = defaultdict(float)
-        for (place, action, value), count in self.parts:
-            if place < sum(self.space.sizes):
-                j = int(np.searchsorted(self.space.layout.offsets, place, side="right")) - 1
-                found[self.space.names[j], place - int(self.space.layout.offsets[j]), action, value] += count
-        if self.method.teach == Teach.AVAILABLE_PAIRS:
-            all_wait, some_wait = is_waiting(self.part_tables), self.settings.parents > 0
+        found = self.components.of_components()
+        if self.method.counts_components:
             for (s, action, s_next), n in self.model:
-                waiting = int(n) if all_wait else not_passed_on(int(n)) if some_wait else 0
+                waiting = self.components.waiting(int(n))
                 if waiting:
                     for name, u, v in zip(self.space.names, *map(self.space.decode, (s, s_next)), strict=True):
                         found[name, u, action, v] += waiting
         return MappingProxyType(dict(found))
 
     @property
-    def parents(self) -> Mapping[str, str | None]:
-        """The component that, besides itself, foretells each component best so far; None if none clearly does."""
-        found = [int(p) for p in self.kin.parent] or [NO_PARENT] * self.space.d
-        names = self.space.names
-        return MappingProxyType(
-            {name: None if p == NO_PARENT else names[p] for name, p in zip(names, found, strict=True)}
-        )
+    def parent_of(self) -> Mapping[str, str | None]:
+        """The parent of each component, found so far; None where no other component clearly improves prediction."""
+        return self.components.parent_of()
 
     @property
     def pathways(self) -> tuple[tuple[int | None, ...], ...]:
@@ -286,9 +261,8 @@ class Agent:
 
 def agent_bytes(space: Space, n_actions: int, settings: Settings) -> int:
     """Memory that the tables of an agent may take, if every state is visited, worked out from sizes alone."""
-    parents = settings.parents > 0
-    parts = count_bytes(part_rows(space.sizes, parents=parents), n_actions) + kin_bytes(space.d, parents=parents)
-    return memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + parts
+    components = ComponentCounts.nbytes(space, n_actions, parents=settings.parents > 0)
+    return memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + components
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

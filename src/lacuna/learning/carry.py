@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.codes import Sight, copy_into, is_complete
+from lacuna.kernels.codes import Observed, copy_into
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Layout
 
 
 @kernel
-def guess_uniformly(observation: NDArray[np.int64], sight: Sight, layout: Layout, u: float) -> int:
+def guess_uniformly(observed: Observed, layout: Layout, u: float) -> int:
     """Code of a state drawn uniformly from those that agree with the observation."""
-    rest = int(u * sight.n_agreeing)
-    code = sight.seen
-    for j in range(observation.shape[0]):
-        if observation[j] < 0:
+    rest = int(u * observed.n_agreeing)
+    code = observed.seen
+    for j in range(observed.values.shape[0]):
+        if observed.values[j] < 0:
             others = rest // layout.sizes[j]
             code |= (rest - others * layout.sizes[j]) << layout.shifts[j]
             rest = others
@@ -34,14 +34,14 @@ def token_row(observation: NDArray[np.int64], layout: Layout) -> int:
 
 
 @kernel
-def hold_last_complete(observation: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+def hold_last_complete(observed: Observed, held: NDArray[np.int64]) -> None:
     """Replace the held state if, and only if, a complete one was seen (the paper's V1)."""
-    if is_complete(observation):
-        copy_into(held, observation)
+    if observed.complete:
+        copy_into(held, observed.values)
 
 
 @kernel
-def hold_last_values(observation: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+def hold_last_values(observed: Observed, held: NDArray[np.int64]) -> None:
     """Replace every component that was seen (the paper's V2)."""
-    for j in range(observation.shape[0]):
-        held[j] = observation[j] if observation[j] >= 0 else held[j]
+    for j in range(held.shape[0]):
+        held[j] = observed.values[j] if observed.values[j] >= 0 else held[j]

@@ -1,150 +1,215 @@
-"""Counts of single components, learned from every pair of values that really was observed (available cases).
+"""Counts of single components, learned from every pair of values that was observed (available cases).
 
-Where complete tuples are rare, the joint counts know little of the row a pathway is in. What each component does on its
-own is then known far better: ``(s_j, a) -> s'_j`` is counted whenever both values were seen, whatever else was hidden.
+    n_j(u, a, v)        transitions of component j from u to v under action a, both values observed
+    n_jp(u, w, a, v)    the same, with component p at w before
 
-A component may depend on another one: which column a taxi comes to depends on the row, for there are walls. So
-``(s_j, s_p, a) -> s'_j`` is counted as well, and p becomes the *parent* of j once it has foretold j clearly better than
-j alone did, both judged on each transition before it was learned from.
+Where complete states are rare, the joint counts know little. What each component does on its own is then known far
+better, for n_j counts whatever else was hidden.
 
-There are many pairs, and most will never be parents. So the parent of a component is looked for only as much as that
-component is hidden: after every fourth hidden value of it, one that is seen is judged by. This is settled before it is
-known which value it will be, or frequent values would look rarer than they are.
+**Parents.** A component may depend on another one: in Taxi, walls make the next column depend on the row. For every
+pair (j, p) the likelihood of what j did given p, relative to that without p, is kept as a product over tested
+transitions:
 
-As long as nothing was ever hidden the joint counts hold everything, and in a small space components are not counted at
-all. With parents, what is often seen complete comes in bundles.
+    weight_jp *= ((n_jp / P_j) + m) / (Σ n_jp + m)        m: the setting ``parents``
+
+each transition being predicted before it is counted. Component p becomes the parent of j when weight_jp exceeds e^10
+and is the largest.
+
+**Which transitions test parents.** There are d(d - 1) pairs, and most will never be parents, so testing is paid for by
+what it can improve. For every four hidden values of a component, one observed value tests its candidate parents. Which
+transitions are tested is fixed before their outcome is seen; otherwise the test is biased.
+
+**Late counting.** While nothing was ever hidden, the joint counts hold everything, and in a small space components
+are not counted at all until something is. With parents, equal complete transitions are passed on in bundles, at each
+power of two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from math import exp
-from typing import NamedTuple
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.codes import pack
+from lacuna.kernels.codes import Observed, pack, value_in
 from lacuna.kernels.compiled import kernel, rare
-from lacuna.kernels.counts import CountTable, add
-from lacuna.kernels.space import Layout
+from lacuna.kernels.counts import MAX_COUNT, Counts, CountTable, add, count_bytes
+from lacuna.kernels.space import Layout, Space
+from lacuna.learning.memory import ANYWHERE, ComponentTable, Learner, ParentSearch
+from lacuna.learning.savefile import Arrays, take, take_counts
 
 NO_PARENT = -1
 
-_ANYWHERE = np.uint64(0)
-BELOW_ONE = 1.0 - 2.0**-53
-
 _CLEARLY = exp(10.0)
-"""How many times likelier a parent must have made what was seen, before it is taken for one."""
+"""How many times likelier a parent must have made what was seen."""
 
 _PRICE = 4
-"""How many values of a component must have been hidden for one that is seen to be judged by."""
+"""Hidden values of a component for each observed one that tests its candidate parents."""
 
 _MOST_WAITING = 2000
-"""Where components could need more counts than this, they are counted from the start: room to catch up costs memory."""
+"""Spaces whose components could need more counts than this count them from the start: catching up needs room."""
 
-# Weights are products over all that was seen, so they are kept within bounds, by powers of two, which round nothing.
+# Weights are products over all tests, kept within bounds by powers of two, which round nothing.
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-1000, 2.0**600
 
 
-class Kin(NamedTuple):
-    """Which component depends on which; all empty if there are to be no parents.
+class ComponentCounts:
+    """The component counts of an agent and its search for parents: the growing memory around a `ComponentTable`.
 
-    From ``base[j, p]`` on, the rows of the counts are the pairs of values of j and p, from ``base[j, j]`` on the values
-    of j alone; all count only what is judged by. ``weight[j, p]`` is the likelihood of what j did, given p, relative to
-    that without; on the diagonal what it has to exceed. ``parent[j]`` is the p of the largest weight, if it does.
-    ``due[j]`` is the number of values of j that steps led to and that were hidden, less what was spent on judging.
+    Parameters
+    ----------
+    space, n_actions
+        Whose components.
+    parents
+        Whether components may have parents.
     """
 
-    base: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    parent: NDArray[np.int64]
-    due: NDArray[np.int64]
+    def __init__(self, space: Space, n_actions: int, *, parents: bool) -> None:
+        self.space = space
+        # The values of all components in one line, as if they were states; then the rows of the search.
+        self.counts = Counts(Space((_rows(space, parents=parents),)), n_actions)
+        self.search = _blank_search(space.sizes if parents else (), sum(space.sizes))
+        entries = n_actions * sum(size**2 for size in space.sizes)
+        self.backlog = entries if entries <= _MOST_WAITING else 0
+
+    @staticmethod
+    def nbytes(space: Space, n_actions: int, *, parents: bool) -> int:
+        """Memory that empty component counts may take."""
+        search = 16 * space.d * (space.d + 1) if parents else 0
+        return count_bytes(_rows(space, parents=parents), n_actions) + search
+
+    @property
+    def table(self) -> ComponentTable:
+        """The counts as kernels see them."""
+        return ComponentTable(self.counts.table, self.search, self.backlog)
+
+    @property
+    def has_parents(self) -> bool:
+        """Whether components may have parents."""
+        return self.search.parent.size > 0
+
+    def make_room(self) -> None:
+        """Make sure that what one step may count fits."""
+        self.counts.need(most_adds(self.space.d, self.table))
+
+    def parent_of(self) -> Mapping[str, str | None]:
+        """The parent of each component by name; None where there is none."""
+        names = self.space.names
+        found = self.search.parent.tolist() or [NO_PARENT] * self.space.d
+        return MappingProxyType(
+            {name: None if p == NO_PARENT else names[p] for name, p in zip(names, found, strict=True)}
+        )
+
+    def of_components(self) -> dict[tuple[str, int, int, int], float]:
+        """The counts ``(component, value, action, next value) -> count``, without what still waits."""
+        offsets, found = self.space.layout.offsets, defaultdict[tuple[str, int, int, int], float](float)
+        for (row, action, value), count in self.counts:
+            if row < sum(self.space.sizes):
+                j = int(np.searchsorted(offsets, row, side="right")) - 1
+                found[self.space.names[j], row - int(offsets[j]), action, value] += count
+        return found
+
+    def waiting(self, n: int) -> int:
+        """How many of `n` equal complete transitions have not been passed on to the component counts yet."""
+        if is_waiting(self.table):
+            return n
+        return not_passed_on(n) if self.has_parents else 0
+
+    def to_arrays(self) -> Arrays:
+        """The complete state as arrays, for a file."""
+        rows = {f"component_{name}": array for name, array in self.counts.to_arrays().items()}
+        return rows | {"parent_weight": self.search.weight, "parent_due": self.search.due}
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """Fill empty counts from what `to_arrays` gave, whatever the file says."""
+        rows, search = take_counts(arrays, "component_"), self.search
+        self.counts.from_arrays(rows)
+        self._check(rows)
+        search.weight[:] = take(arrays, "parent_weight", "float64", search.weight.shape, LEAST_WEIGHT, MOST_WEIGHT)
+        search.due[:] = take(arrays, "parent_due", "int64", search.due.shape, 0, MAX_COUNT)
+        for j in range(search.parent.size):
+            choose_parent(j, search)
+
+    def _check(self, rows: dict[str, NDArray[np.int64]]) -> None:
+        """Refuse counts of values that do not exist, or that disagree with each other."""
+        layout, first, A, d = self.space.layout, self.search.first, self.counts.n_actions, self.space.d
+        row, action = np.divmod(np.repeat(rows["keys"], rows["lengths"]), A)
+        codes, units = rows["codes"], rows["units"]
+        tested = row >= sum(self.space.sizes)
+        j, p = np.divmod(np.searchsorted(first.ravel(), row, side="right") - 1, d)
+        j = np.where(tested, j, np.searchsorted(layout.offsets, row, side="right") - 1)
+        if (codes >= layout.sizes[j]).any():
+            raise ValueError("the component counts name a value outside its component")
+        j, p, row, action, codes, units = (array[tested] for array in (j, p, row, action, codes, units))
+        value = (row - first[j, p]) // np.where(p == j, 1, layout.sizes[p])
+        alone = (first[j, j] + value) * A + action
+        # What happened to j on its own happened as often or less often with each p.
+        cells, cell = np.unique(np.stack([alone, codes]), axis=1, return_inverse=True)
+        times = np.zeros((cells.shape[1], d), dtype=np.int64)
+        np.add.at(times, (cell.reshape(-1), p), units)
+        most = np.zeros(cells.shape[1], dtype=np.int64)
+        most[cell.reshape(-1)[p == j]] = units[p == j]
+        if (times > most[:, None]).any():
+            raise ValueError("the component counts name a pair of values more often than one of them")
 
 
-class Parts(NamedTuple):
-    """Component counts: a row for every value of every component (as in ``Layout.offsets``), then those of `Kin`.
-
-    `backlog` is the most entries that single components can have, 0 if they are counted from the start.
-    """
-
-    counts: CountTable
-    kin: Kin
-    backlog: int
+def _rows(space: Space, *, parents: bool) -> int:
+    """How many rows there are for each action: values, and with parents every pair of values, and values again."""
+    alone = sum(space.sizes)
+    return alone if not parents else 2 * alone + alone**2 - sum(size**2 for size in space.sizes)
 
 
-def most_waiting(sizes: Sequence[int], n_actions: int) -> int:
-    """Give the `backlog` of a space."""
-    entries = n_actions * sum(size**2 for size in sizes)
-    return entries if entries <= _MOST_WAITING else 0
-
-
-def blank_kin(sizes: Sequence[int], *, parents: bool) -> tuple[Kin, int]:
-    """Give kin that nothing is known of yet, and the number of rows that the counts need for each action."""
-    n = np.array(sizes if parents else (), dtype=np.int64)
+def _blank_search(sizes: tuple[int, ...], first_row: int) -> ParentSearch:
+    n = np.array(sizes, dtype=np.int64)
     d = n.shape[0]
     rows = np.outer(n, n)
     np.fill_diagonal(rows, n)
-    ends = sum(sizes) + np.cumsum(rows).reshape(d, d)
+    ends = first_row + np.cumsum(rows).reshape(d, d)
     weight = np.ones((d, d))
     np.fill_diagonal(weight, _CLEARLY)
-    kin = Kin(ends - rows, weight, np.full(d, NO_PARENT, dtype=np.int64), np.zeros(d, dtype=np.int64))
-    return kin, part_rows(sizes, parents=parents)
-
-
-def part_rows(sizes: Sequence[int], *, parents: bool) -> int:
-    """How many rows the component counts have for each action: values, and with parents every pair of values."""
-    alone = sum(sizes)
-    return alone if not parents else 2 * alone + alone**2 - sum(size**2 for size in sizes)
-
-
-def kin_bytes(d: int, *, parents: bool) -> int:
-    """Memory of the kin of `d` components."""
-    return 16 * d * (d + 1) if parents else 0
+    return ParentSearch(ends - rows, weight, np.full(d, NO_PARENT, dtype=np.int64), np.zeros(d, dtype=np.int64))
 
 
 @kernel
-def choose_parent(j: int, kin: Kin) -> None:
+def choose_parent(j: int, search: ParentSearch) -> None:
     """Let the component of the largest weight be the parent of `j`: the first of equals, none unless it is enough."""
-    best = kin.weight[j, j]
-    kin.parent[j] = NO_PARENT
-    for p in range(kin.parent.shape[0]):
-        if kin.weight[j, p] > best:
-            best = kin.weight[j, p]
-            kin.parent[j] = p
+    best = search.weight[j, j]
+    search.parent[j] = NO_PARENT
+    for p in range(search.parent.shape[0]):
+        if search.weight[j, p] > best:
+            best = search.weight[j, p]
+            search.parent[j] = p
     if best > MOST_WEIGHT:
-        for p in range(kin.parent.shape[0]):
-            kin.weight[j, p] = max(kin.weight[j, p] / MOST_WEIGHT, LEAST_WEIGHT)
+        for p in range(search.parent.shape[0]):
+            search.weight[j, p] = max(search.weight[j, p] / MOST_WEIGHT, LEAST_WEIGHT)
 
 
 @kernel
-def most_adds(d: int, parts: Parts) -> int:
-    """The most transitions that one step can add to the counts, what was waited for included."""
-    return int(d * (1 + parts.kin.parent.shape[0])) + (parts.backlog if is_waiting(parts) else 0)
+def most_adds(d: int, components: ComponentTable) -> int:
+    """The most transitions that one step can add to the counts, those that wait included."""
+    return int(d * (1 + components.search.parent.shape[0])) + (components.backlog if is_waiting(components) else 0)
 
 
 @kernel
-def is_waiting(parts: Parts) -> bool:
+def is_waiting(components: ComponentTable) -> bool:
     """Whether components are not counted yet, because the joint counts hold all that was seen."""
-    return bool(parts.backlog > 0 and parts.counts.used[0] == 0)
+    return bool(components.backlog > 0 and components.counts.used[0] == 0)
 
 
 @kernel
-def value_in(code: int, j: int, layout: Layout) -> int:
-    """Value of component `j` in the state with this code."""
-    return int((code & layout.masks[j]) >> layout.shifts[j])
+def component_row(j: int, value: int, action: int, learner: Learner) -> int:
+    """Row of the counts for component `j` at `value` under an action."""
+    return int((learner.layout.offsets[j] + value) * learner.memory.Q.shape[1] + action)
 
 
 @kernel
-def part_key(j: int, value: int, action: int, A: int, layout: Layout) -> int:
-    """Row of the component counts for component `j` at `value` under an action."""
-    return int((layout.offsets[j] + value) * A + action)
-
-
-@kernel
-def pair_key(j: int, p: int, value: int, other: int, action: int, A: int, layout: Layout, kin: Kin) -> int:
+def pair_row(j: int, p: int, value: int, other: int, action: int, learner: Learner) -> int:
     """Row of the counts for component `j` at `value` with component `p` at `other`, under an action."""
-    return int((kin.base[j, p] + value * layout.sizes[p] + other) * A + action)
+    pair = learner.components.search.first[j, p] + value * learner.layout.sizes[p] + other
+    return int(pair * learner.memory.Q.shape[1] + action)
 
 
 @kernel
@@ -166,18 +231,17 @@ def not_passed_on(n: int) -> int:
 
 
 @kernel
-def count_parts(
-    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], units: int, A: int, layout: Layout,
-    parts: Parts,
-) -> None:  # fmt: skip
+def count_components(action: int, observed: Observed, units: int, learner: Learner) -> None:
     """Count every component that was seen before and after the action."""
-    for j in range(observation.shape[0]):
-        if previous[j] >= 0 and observation[j] >= 0:
-            add(part_key(j, previous[j], action, A, layout), observation[j], units, _ANYWHERE, parts.counts)
+    previous, values = learner.memory.previous, observed.values
+    for j in range(values.shape[0]):
+        if previous[j] >= 0 and values[j] >= 0:
+            row = component_row(j, previous[j], action, learner)
+            add(row, values[j], units, ANYWHERE, learner.components.counts)
 
 
 @rare
-def catch_up(A: int, backoff: float, layout: Layout, counts: CountTable, parts: Parts) -> None:
+def catch_up(A: int, m: float, layout: Layout, counts: CountTable, components: ComponentTable) -> None:
     """Count the components of all that is in the joint counts, as far as they would have been passed on."""
     if counts.used[0] == 0:
         return
@@ -187,25 +251,22 @@ def catch_up(A: int, backoff: float, layout: Layout, counts: CountTable, parts: 
             continue
         code = pack(key // A, layout)
         for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
-            units = counts.n[entry] - (not_passed_on(counts.n[entry]) if backoff > 0 else 0)
+            units = counts.n[entry] - (not_passed_on(counts.n[entry]) if m > 0 else 0)
             for j in range(layout.sizes.shape[0]):
-                place = part_key(j, value_in(code, j, layout), key % A, A, layout)
-                add(place, value_in(counts.code[entry], j, layout), units, _ANYWHERE, parts.counts)
+                row = (layout.offsets[j] + value_in(code, j, layout)) * A + key % A
+                add(row, value_in(counts.code[entry], j, layout), units, ANYWHERE, components.counts)
 
 
 @kernel
-def seek_parents(
-    previous: NDArray[np.int64], action: int, observation: NDArray[np.int64], A: int, smoothing: float, backoff: float,
-    layout: Layout, parts: Parts,
-) -> None:  # fmt: skip
-    """For each component of which enough was hidden before, judge who foretold best what is seen of it now."""
-    due = parts.kin.due
-    for j in range(observation.shape[0]):
-        if observation[j] < 0:
+def seek_parents(action: int, observed: Observed, learner: Learner) -> None:
+    """Test candidate parents of each observed component that has been hidden often enough."""
+    due, previous, values = learner.components.search.due, learner.memory.previous, observed.values
+    for j in range(values.shape[0]):
+        if values[j] < 0:
             due[j] += 1
         elif due[j] >= _PRICE and previous[j] >= 0 and sees_another(j, previous):
             due[j] -= _PRICE
-            weigh_parents(j, previous, action, observation[j], A, smoothing, backoff, layout, parts)
+            weigh_parents(j, action, values[j], learner)
 
 
 @kernel
@@ -218,23 +279,21 @@ def sees_another(j: int, observation: NDArray[np.int64]) -> bool:
 
 
 @kernel
-def weigh_parents(
-    j: int, previous: NDArray[np.int64], action: int, value: int, A: int, smoothing: float, backoff: float,
-    layout: Layout, parts: Parts,
-) -> None:  # fmt: skip
-    """Count a value of component `j` with every other one that was seen before, and weigh these as its parents."""
-    weight = parts.kin.weight
-    key = int((parts.kin.base[j, j] + previous[j]) * A + action)
-    n, total = add(key, value, 1, _ANYWHERE, parts.counts)
-    P = smoothed(n, total, layout.sizes[j], smoothing)
+def weigh_parents(j: int, action: int, value: int, learner: Learner) -> None:
+    """Predict a value of component `j` with every other one that was seen before, then count it with each."""
+    previous, m, counts = learner.memory.previous, learner.rules.parents, learner.components.counts
+    search = learner.components.search
+    row = int((search.first[j, j] + previous[j]) * learner.memory.Q.shape[1] + action)
+    n, total = add(row, value, 1, ANYWHERE, counts)
+    P = smoothed(n, total, learner.layout.sizes[j], learner.rules.smoothing)
     for p in range(previous.shape[0]):
         if p != j and previous[p] >= 0:
-            key = pair_key(j, p, previous[j], previous[p], action, A, layout, parts.kin)
-            n, total = add(key, value, 1, _ANYWHERE, parts.counts)
+            row = pair_row(j, p, previous[j], previous[p], action, learner)
+            n, total = add(row, value, 1, ANYWHERE, counts)
             # With the parent (n + m P) / (total + m), without it P; where P is 0, so is n.
-            gain = ((n / P if P > 0 else 0.0) + backoff) / (total + backoff)
-            weight[j, p] = max(weight[j, p] * gain, LEAST_WEIGHT)
-    choose_parent(j, parts.kin)
+            gain = ((n / P if P > 0 else 0.0) + m) / (total + m)
+            search.weight[j, p] = max(search.weight[j, p] * gain, LEAST_WEIGHT)
+    choose_parent(j, search)
 
 
 @kernel
@@ -245,87 +304,10 @@ def smoothed(n: int, total: int, size: int, smoothing: float) -> float:
 
 
 @kernel
-def units_of(key: int, value: int, counts: CountTable) -> tuple[int, int]:
+def units_of(row: int, value: int, counts: CountTable) -> tuple[int, int]:
     """Units of a value in a row, and of the whole row."""
-    i = counts.head[key]
+    i = counts.head[row]
     for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
         if counts.code[entry] == value:
             return counts.n[entry], counts.total[i]
     return 0, counts.total[i]
-
-
-@kernel
-def part_probability(
-    j: int, code: int, action: int, value: int, A: int, smoothing: float, backoff: float, layout: Layout, parts: Parts
-) -> float:
-    """Probability that component `j` takes a value after an action in the state with this code.
-
-    With a parent (n + m P_j) / (Σn + m), where n counts with the parent, P_j is the probability without, and m its
-    weight, the `backoff`.
-    """
-    before = value_in(code, j, layout)
-    n, total = units_of(part_key(j, before, action, A, layout), value, parts.counts)
-    P = smoothed(n, total, layout.sizes[j], smoothing)
-    if backoff > 0 and parts.kin.parent[j] != NO_PARENT:
-        p = parts.kin.parent[j]
-        n, total = units_of(
-            pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts.kin), value, parts.counts
-        )
-        P = (n + backoff * P) / (total + backoff)
-    return P
-
-
-@kernel
-def likelihood(
-    code: int, action: int, observation: NDArray[np.int64], A: int, smoothing: float, backoff: float, layout: Layout,
-    parts: Parts,
-) -> float:  # fmt: skip
-    """∏ over the observed j of P_j(o_j | s, a), for a pathway in the state with this code."""
-    f = 1.0
-    for j in range(observation.shape[0]):
-        if observation[j] >= 0:
-            f *= part_probability(j, code, action, observation[j], A, smoothing, backoff, layout, parts)
-    return f
-
-
-@kernel
-def draw_counted(key: int, more: float, u: float, counts: CountTable) -> tuple[int, float]:
-    """A value in proportion to its units, or -1 in proportion to `more`; and what is left of the number `u`.
-
-    What is left is uniform again, given the value.
-    """
-    i = counts.head[key]
-    x = u * (counts.total[i] + more)
-    for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
-        n = counts.n[entry]
-        if x < n:
-            return counts.code[entry], x / n
-        x -= n
-    return -1, min(x / more, BELOW_ONE) if more > 0 else u
-
-
-@kernel
-def draw_parts(
-    code: int, action: int, observation: NDArray[np.int64], seen: int, A: int, smoothing: float, backoff: float,
-    u: float, layout: Layout, parts: Parts,
-) -> int:  # fmt: skip
-    """Code of a next state whose hidden components are drawn one by one, given the code of the state left.
-
-    A single number serves them all: it is the place in [0, 1) of one draw from their product.
-    """
-    rest = min(u, BELOW_ONE)
-    for j in range(observation.shape[0]):
-        if observation[j] < 0:
-            before, value, size = value_in(code, j, layout), -1, layout.sizes[j]
-            if backoff > 0 and parts.kin.parent[j] != NO_PARENT:
-                p = parts.kin.parent[j]
-                key = pair_key(j, p, before, value_in(code, p, layout), action, A, layout, parts.kin)
-                value, rest = draw_counted(key, backoff, rest, parts.counts)
-            if value < 0:
-                key = part_key(j, before, action, A, layout)
-                value, rest = draw_counted(key, smoothing * size, rest, parts.counts)
-            if value < 0:
-                value = min(int(rest * size), size - 1)
-                rest = min(rest * size - value, BELOW_ONE)
-            seen |= value << layout.shifts[j]
-    return seen

@@ -1,22 +1,11 @@
-"""The methods of the paper as a table, and the settings of one of them."""
+"""The methods and the yardsticks as tables: what each acts on, what it learns from, what it knows."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
+from dataclasses import dataclass
 from enum import IntEnum
-from math import expm1, log1p, nan
-from numbers import Real
-from operator import index
-from typing import Any, Literal, NamedTuple, get_args
 
-Vote = Literal["sampled", "majority", "softmax", "average"]
-Update = Literal["sequential", "simultaneous", "exact-rate"]
-VOTES: tuple[Vote, ...] = get_args(Vote)
-UPDATES: tuple[Update, ...] = get_args(Update)
-
-MAX_PATHWAYS = 10_000
-MAX_WEIGHT = 1e9
+from lacuna.validation import nearest
 
 
 class Impute(IntEnum):
@@ -74,12 +63,14 @@ class Method:
         return self.impute == Impute.DRAWS
 
     @property
-    def takes(self) -> frozenset[str]:
-        """The settings that this method has and others may lack."""
-        learning = set() if self.knows in (Knows.STATE, Knows.BELIEF) else {"alpha", "epsilon", "optimism"}
-        several = {"K", "vote", "update", "p_shuffle"} if self.multiple else set()
-        parts = {"kappa", "smoothing", "parents"} if self.teach == Teach.AVAILABLE_PAIRS else set()
-        return frozenset(learning | several | parts)
+    def learns(self) -> bool:
+        """Whether it learns Q; others know the optimum."""
+        return self.knows not in (Knows.STATE, Knows.BELIEF)
+
+    @property
+    def counts_components(self) -> bool:
+        """Whether it counts transitions of single components."""
+        return self.teach == Teach.AVAILABLE_PAIRS
 
 
 METHODS: dict[str, Method] = {
@@ -166,178 +157,8 @@ NAMED: dict[str, Method] = METHODS | YARDSTICKS
 def find_method(name: str) -> Method:
     """Give the method or yardstick called `name`, or a sentence with the choices."""
     if not isinstance(name, str) or name not in NAMED:
-        close = get_close_matches(str(name), NAMED, n=1)
-        hint = f"; did you mean {close[0]!r}? There are" if close else "; there are"
         raise ValueError(
-            f"no method is called {name!r}{hint} {', '.join(METHODS)}; yardsticks: {', '.join(YARDSTICKS)}"
+            f"no method is called {name!r}{nearest(name, NAMED)}; there are {', '.join(METHODS)}; "
+            f"yardsticks: {', '.join(YARDSTICKS)}"
         )
     return NAMED[name]
-
-
-class Rules(NamedTuple):
-    """Settings as kernels see them: numbers only."""
-
-    impute: int
-    teach: int
-    vote: int
-    update: int
-    K: int
-    rate: float
-    full_rate: float
-    gamma: float
-    epsilon: float
-    p_shuffle: float
-    kappa: float
-    smoothing: float
-    parents: float
-    optimism: float
-
-
-@dataclass(frozen=True)
-class Settings:
-    """A method with its hyper-parameters.
-
-    Parameters
-    ----------
-    method
-        A name in `METHODS`, or in `YARDSTICKS` (for trials and studies, not for an `Agent`).
-    K
-        Number of pathways, for MI methods only; 10 if not given.
-    alpha, gamma, epsilon
-        Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1]. The yardsticks that do
-        not learn, optimum, qmdp and qmdp-rewards, have gamma only.
-    vote
-        How K pathways choose: one vote at random (the paper), the majority, softmax over vote counts, or the best
-        average value.
-    update
-        The paper's sequential updates at rate alpha/K; simultaneous ones; or sequential at the per-pathway rate
-        ``1 - (1 - alpha)**(1/K)``, whose K updates make exactly one at rate alpha.
-    p_shuffle
-        Probability of permuting the K imputed next states after imputing ("mixing").
-    kappa, smoothing
-        For mi-available only: the weight of the component counts, in complete transitions, 1 if not given (0 makes it
-        mi-conservative); and what is added to each of those counts, 0.01 if not given.
-    parents
-        For mi-available only: above 0, a component may have another one as its parent, if what was seen tells that it
-        is foretold better so; the number is the weight, in transitions, of what is known without the parent.
-    optimism
-        Added, when choosing, to the value of an action not yet tried in a state: this times the highest reward so far
-        (nothing if none was above 0, where values start). Some of K pathways may have tried it; the others count. The
-        paper has none.
-
-    Examples
-    --------
-    >>> Settings("mi-synthetic", K=5, alpha=0.1, gamma=1.0).pathways
-    5
-    >>> Settings("last-observed", K=5)
-    Traceback (most recent call last):
-    ...
-    ValueError: K is 5, but last-observed has no such setting; K belongs to mi-synthetic, mi-conservative, mi-available
-    """
-
-    method: str = "mi-synthetic"
-    K: int | None = None
-    alpha: float = 0.1
-    gamma: float = 1.0
-    epsilon: float = 0.0
-    vote: Vote = "sampled"
-    update: Update = "sequential"
-    p_shuffle: float = 0.0
-    kappa: float | None = None
-    smoothing: float | None = None
-    parents: float = 0.0
-    optimism: float = 0.0
-
-    def __post_init__(self) -> None:
-        method = find_method(self.method)
-        for field in fields(self):
-            what, value = field.name, getattr(self, field.name)
-            among = METHODS if method.name in METHODS else NAMED
-            owners = [m.name for m in among.values() if what in m.takes]
-            if owners and what not in method.takes and value != field.default:
-                raise ValueError(
-                    f"{what} is {value}, but {method.name} has no such setting; {what} belongs to {', '.join(owners)}"
-                )
-        if method.multiple:
-            object.__setattr__(self, "K", 10 if self.K is None else _number_of_pathways(self.K))
-        for what, usual in (("kappa", 1.0), ("smoothing", 0.01)):
-            if what in method.takes:
-                object.__setattr__(self, what, _weight(what, getattr(self, what), usual))
-        if self.vote not in VOTES:
-            raise ValueError(f"vote is {self.vote!r}; it must be one of {', '.join(VOTES)}")
-        if self.update not in UPDATES:
-            raise ValueError(f"update is {self.update!r}; it must be one of {', '.join(UPDATES)}")
-        for what in ("alpha", "gamma", "epsilon", "p_shuffle"):
-            object.__setattr__(self, what, _number(what, getattr(self, what), 1))
-        for what in ("parents", "optimism"):
-            object.__setattr__(self, what, _weight(what, getattr(self, what), 0.0))
-        if self.alpha == 0:
-            raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
-
-    @property
-    def pathways(self) -> int:
-        """Number of pathways: K, or 1 for a method that keeps a single state."""
-        return self.K or 1
-
-    @property
-    def unit(self) -> float:
-        """Weight of one unit of the transition counts."""
-        return 1 / self.pathways if find_method(self.method).teach == Teach.EVERY_PATHWAY else 1.0
-
-    @property
-    def rules(self) -> Rules:
-        """The settings as numbers for kernels."""
-        method, K, alpha = find_method(self.method), self.pathways, self.alpha
-        # Exactly alpha where theory says so; elsewhere by functions that keep their digits when alpha is small.
-        full, rate = alpha, alpha / K
-        if self.update == "sequential" and K > 1:
-            full = -expm1(K * log1p(-alpha / K))
-        if self.update == "exact-rate" and K > 1 and alpha < 1:
-            rate = -expm1(log1p(-alpha) / K)
-        elif self.update == "exact-rate":
-            rate = alpha
-        return Rules(
-            impute=int(method.impute), teach=int(method.teach),
-            vote=VOTES.index(self.vote), update=UPDATES.index(self.update),
-            K=K, rate=rate, full_rate=full,
-            gamma=self.gamma, epsilon=self.epsilon, p_shuffle=self.p_shuffle if K > 1 else 0.0,
-            kappa=self.kappa or 0.0, smoothing=self.smoothing or 0.0, parents=self.parents, optimism=self.optimism,
-        )  # fmt: skip
-
-    def unusual(self) -> dict[str, Any]:
-        """The settings that differ from their defaults, besides the method."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name != "method" and getattr(self, field.name) != field.default
-        }
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings as plain data."""
-        return asdict(self)
-
-
-def _weight(what: str, value: Any, usual: float) -> float:
-    return usual if value is None else _number(what, value, MAX_WEIGHT)
-
-
-def _number(what: str, value: Any, most: float) -> float:
-    # Compared as what it is: a whole number of Python may be too large for a float.
-    number: Any = nan if isinstance(value, bool) or not isinstance(value, Real) else value
-    if not 0 <= number <= most:
-        raise ValueError(f"{what} is {value!r}; it must be a number between 0 and {most:g}")
-    return float(number)
-
-
-def _number_of_pathways(value: Any) -> int:
-    try:
-        K = index(value)
-    except TypeError:
-        K = 0
-    if isinstance(value, bool) or not 1 <= K <= MAX_PATHWAYS:
-        raise ValueError(f"K is {value!r}; it must be a whole number between 1 and {MAX_PATHWAYS}")
-    return K
-
-
-DEFAULT = Settings("mi-available", smoothing=0.001, parents=0.3, optimism=0.2)
-"""What an agent uses if nothing is said: one setting for every problem, as a trial cannot tune (docs/choosing.md)."""

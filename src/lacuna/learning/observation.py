@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import MISSING, Space
+from lacuna.validation import shown
 
 
 class Series(Protocol):
@@ -39,17 +40,15 @@ def read_observation(observation: Observation, space: Space) -> NDArray[np.int64
     values: Any = observation
     if isinstance(observation, Mapping):
         if set(observation) != {"values", "mask"}:
-            raise ValueError(
-                f"an observation given as a mapping needs values and mask, got {_shown(list(observation))}"
-            )
+            raise ValueError(f"an observation given as a mapping needs values and mask, got {shown(list(observation))}")
         values, hidden = observation["values"], _flat(observation["mask"])
         if not all(isinstance(part, int | float | np.generic) and part in (0, 1) for part in hidden):
-            raise ValueError(f"the mask is {_shown(observation['mask'])}; it must be 1 where missing and 0 elsewhere")
+            raise ValueError(f"the mask is {shown(observation['mask'])}; it must be 1 where missing and 0 elsewhere")
         if len(hidden) != space.d:
-            raise ValueError(f"the mask {_shown(hidden)} needs {space.d} components: {', '.join(space.names)}")
+            raise ValueError(f"the mask {shown(hidden)} needs {space.d} components: {', '.join(space.names)}")
     parts = _flat(values)
     if len(parts) != space.d:
-        raise ValueError(f"the observation {_shown(parts)} needs {space.d} components: {', '.join(space.names)}")
+        raise ValueError(f"the observation {shown(parts)} needs {space.d} components: {', '.join(space.names)}")
     seen = np.empty(space.d, dtype=np.int64)
     for j, (value, size) in enumerate(zip(parts, space.sizes, strict=True)):
         if value is None or (hidden and hidden[j]):
@@ -80,12 +79,6 @@ def _refusal(j: int, parts: list[Any], hidden: list[Any], space: Space) -> Value
             )
     last = space.sizes[j] - 1
     return ValueError(
-        f"component {space.names[j]} is {_shown(parts[j])}; it must be a whole number between 0 and {last}, or "
+        f"component {space.names[j]} is {shown(parts[j])}; it must be a whole number between 0 and {last}, or "
         f"{last + 1} or None for missing"
     )
-
-
-def _shown(value: Any) -> str:
-    """A value as one line of a message, whatever it is."""
-    line = " ".join(repr(value).split())
-    return line if len(line) <= 200 else f"{line[:200]}…"

@@ -1,4 +1,11 @@
-"""Q-learning updates of K pathways on one table: the paper's sequential ones and two exact alternatives."""
+"""Q-learning updates of K pathways on one table.
+
+With the discount γ, which is 0 at the end of an episode,
+
+    δ_k = R + γ max_a Q(S'_k, a) - Q(S_k, A)        Q(S_k, A) += rate · δ_k        k = 1 … K
+
+The paper's are sequential: each δ_k sees the Q that the one before left. Simultaneous ones all see the same Q.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
-from lacuna.learning.methods import UPDATES
+from lacuna.learning.memory import Memory
+from lacuna.learning.settings import UPDATES, Rules
 
 SIMULTANEOUS = UPDATES.index("simultaneous")
 
@@ -19,7 +27,7 @@ def best_value(Q: NDArray[np.float64], s: int) -> float:
     """Give max over a of Q(s, a)."""
     A = Q.shape[1]
     half = A // 2
-    # Two running maxima, one for each half of the actions: neither waits for the other.
+    # max(Q[s, a] for a in range(A)), as two running maxima, one for each half: neither waits for the other.
     best, other = Q[s, 0], Q[s, half]
     for a in range(1, half):
         best = max(best, Q[s, a])
@@ -37,34 +45,30 @@ def td_error(Q: NDArray[np.float64], s: int, a: int, r: float, discount: float, 
 
 
 @kernel
-def update_together(
-    Q: NDArray[np.float64], s: int, a: int, r: float, discount: float, s_next: int, update: int, K: int,
-    rate: float, full_rate: float,
-) -> None:  # fmt: skip
+def update_together(a: int, r: float, discount: float, rules: Rules, memory: Memory) -> None:
     """K pathways that coincide.
 
     If the target cannot move under the update (s' ≠ s, or the end), K sequential updates at `rate` are exactly one at
     ``1 - (1 - rate)**K``; otherwise they are taken one by one. Simultaneous updates always add up to one.
     """
-    if s != s_next or discount == 0 or update == SIMULTANEOUS or K == 1:
-        Q[s, a] += full_rate * td_error(Q, s, a, r, discount, s_next)
+    Q, s, s_next = memory.Q, memory.S[0], memory.S_next[0]
+    if s != s_next or discount == 0 or rules.update == SIMULTANEOUS or rules.K == 1:
+        Q[s, a] += rules.full_rate * td_error(Q, s, a, r, discount, s_next)
     else:
-        for _ in range(K):
-            Q[s, a] += rate * td_error(Q, s, a, r, discount, s_next)
+        for _ in range(rules.K):
+            Q[s, a] += rules.rate * td_error(Q, s, a, r, discount, s_next)
 
 
 @kernel
-def update_apart(
-    Q: NDArray[np.float64], S: NDArray[np.int64], a: int, r: float, discount: float, S_next: NDArray[np.int64],
-    update: int, rate: float, errors: NDArray[np.float64],
-) -> None:  # fmt: skip
+def update_apart(a: int, r: float, discount: float, rules: Rules, memory: Memory) -> None:
     """K pathways in the order k = 1 … K, each using the Q the previous one left (or, simultaneous, the same Q)."""
+    Q, S, S_next, errors = memory.Q, memory.S, memory.S_next, memory.errors
     K = S.shape[0]
-    if update == SIMULTANEOUS:
+    if rules.update == SIMULTANEOUS:
         for k in range(K):
             errors[k] = td_error(Q, S[k], a, r, discount, S_next[k])
         for k in range(K):
-            Q[S[k], a] += rate * errors[k]
+            Q[S[k], a] += rules.rate * errors[k]
     else:
         for k in range(K):
-            Q[S[k], a] += rate * td_error(Q, S[k], a, r, discount, S_next[k])
+            Q[S[k], a] += rules.rate * td_error(Q, S[k], a, r, discount, S_next[k])

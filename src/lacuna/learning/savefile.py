@@ -4,7 +4,7 @@
 last line ``sha256 <hex>``, the seal.
 
 The seal tells a damaged file from a whole one. It is no evidence against tampering: whoever edits a file can seal it
-anew. So whoever reads a file checks every number in it, with `fields`, `whole`, `number` and `take`.
+anew. So whoever reads a file checks every number in it, with `fields` and `take`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import reprlib
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,10 +25,10 @@ from numpy.typing import NDArray
 
 from lacuna.files import write_whole
 from lacuna.kernels.compiled import kernels_digest
-from lacuna.version import RESULTS, __version__
+from lacuna.validation import shown, whole_number
+from lacuna.version import RESULTS_VERSION, __version__
 
-VERSION = 5
-shown = reprlib.repr
+VERSION = 6
 _TAIL = len(b"sha256 ") + 64 + 1
 _DTYPES = {"int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
 
@@ -127,7 +126,7 @@ def _encode(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
     # The index lists its keys in order, so the arrays follow it in that order.
     arrays = dict(sorted(arrays.items()))
     index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
-    saved_by = {"lacuna": __version__, "results": RESULTS, "kernels": kernels_digest()}
+    saved_by = {"lacuna": __version__, "results": RESULTS_VERSION, "kernels": kernels_digest()}
     body = bytearray(f"lacuna {kind} {VERSION}\n".encode())
     body += json.dumps({"header": header, "arrays": index, "saved_by": saved_by}, sort_keys=True).encode() + b"\n"
     for array in arrays.values():
@@ -172,7 +171,7 @@ def _decode(
 def _compare_kernels(path: str | os.PathLike[str], saved_by: dict[str, Any], other_kernels: OtherKernels) -> None:
     if other_kernels not in get_args(OtherKernels):
         raise ValueError(f"other_kernels is {other_kernels!r}; it must be one of {', '.join(get_args(OtherKernels))}")
-    if (saved_by["results"], saved_by["kernels"]) == (RESULTS, kernels_digest()):
+    if (saved_by["results"], saved_by["kernels"]) == (RESULTS_VERSION, kernels_digest()):
         return
     message = (
         f"{path} was saved by other kernels ({shown(saved_by['kernels'])} of lacuna {shown(saved_by['lacuna'])}; these "
@@ -188,7 +187,7 @@ def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Array
     arrays: Arrays = {}
     offset = 0
     for name, (dtype, shape) in index.items():
-        count = prod(whole(f"a length of {name}", length, 0) for length in shape)
+        count = prod(whole_number(f"a length of {name}", length, 0) for length in shape)
         kind = _DTYPES[dtype]
         array = np.frombuffer(raw, dtype=kind, count=count, offset=offset) if count else np.empty(0, kind)
         arrays[name] = array.reshape(shape).astype(dtype)
@@ -217,21 +216,6 @@ def fields(what: str, value: Any, names: Iterable[str]) -> dict[str, Any]:
     return value
 
 
-def whole(what: str, value: Any, low: int, high: int | None = None) -> int:
-    """Give back a whole number from a file if it lies in its range, or say what is wrong."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
-        rule = f"{low} or larger" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{what} is {shown(value)}; it must be a whole number, {rule}")
-    return value
-
-
-def number(what: str, value: Any, low: float, high: float) -> float:
-    """Give back a number from a file if it lies in its range, or say what is wrong."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{what} is {shown(value)}; it must be a number between {low:g} and {high:g}")
-    return float(value)
-
-
 def take(
     arrays: Arrays, name: str, dtype: str, shape: tuple[int | None, ...], low: Any = -np.inf, high: Any = np.inf
 ) -> NDArray[Any]:
@@ -247,3 +231,9 @@ def take(
     if wrong.size:
         raise ValueError(f"{name} holds {wrong[0]}; it must be between {low} and {high}")
     return array
+
+
+def take_counts(arrays: Arrays, prefix: str = "") -> dict[str, NDArray[np.int64]]:
+    """Give the rows that `Counts.to_arrays` gave, saved under names with this prefix."""
+    names = ("keys", "lengths", "codes", "units")
+    return {name: take(arrays, prefix + name, "int64", (None,)) for name in names}

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.double_double import Double, exact_sum, over, plus, times
-from lacuna.learning.methods import VOTES
+from lacuna.learning.memory import NO_STATE
 from lacuna.learning.qlearning import best_value
+from lacuna.learning.settings import VOTES
 
 SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "softmax", "average"))
 
@@ -18,9 +19,6 @@ SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "
 _SAME_VOTES = 1e-9
 
 _ROUNDING = 2.0**-52
-
-NO_STATE = -1
-"""A pathway with nothing to act on: the action is uniform."""
 
 
 @kernel
@@ -71,10 +69,10 @@ def cast_exact_votes(
     low[:] = 0.0
     for k in range(S.shape[0]):
         best = best_value(Q, S[k])
-        part = over(Double(1.0, 0.0), Double(float(count_ties(Q, S[k], best)), 0.0))
+        share = over(Double(1.0, 0.0), Double(float(count_ties(Q, S[k], best)), 0.0))
         for a in range(Q.shape[1]):
             if Q[S[k], a] == best:
-                votes[a], low[a] = plus(Double(votes[a], low[a]), part)
+                votes[a], low[a] = plus(Double(votes[a], low[a]), share)
 
 
 @kernel
@@ -109,9 +107,9 @@ def keep_largest_sums(Q: NDArray[np.float64], S: NDArray[np.int64], p: NDArray[n
             p[a] += Q[S[k], a]
         if p[a] > p[best]:
             best = a
-    top, slack = p[best], sum_error(Q, S, best)
+    most, slack = p[best], sum_error(Q, S, best)
     for a in range(p.shape[0]):
-        p[a] = 1.0 if p[a] >= top - slack - sum_error(Q, S, a) else 0.0
+        p[a] = 1.0 if p[a] >= most - slack - sum_error(Q, S, a) else 0.0
 
 
 @kernel

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from lacuna.learning.methods import DEFAULT, YARDSTICKS
+from lacuna.learning.methods import YARDSTICKS
+from lacuna.learning.settings import DEFAULT
 from lacuna.paper.claims_table import in_words
 from lacuna.paper.comparison import REACHABLE, Standing, Standings
 from lacuna.report.page import Cell, Text, paragraphs, when

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.learning.methods import DEFAULT, YARDSTICKS, Settings, find_method
+from lacuna.learning.methods import YARDSTICKS, find_method
+from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.paper.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
 from lacuna.paper.verdicts import Basis
 from lacuna.study.selection import with_every_setting, with_open_episode
@@ -105,7 +106,7 @@ def against_untuned(table: pl.DataFrame, trials: Sequence[int], problems: Iterab
 def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray[np.float64]]]:
     names = [*(shown.method for shown in BASELINES), *MODELS]
     # Yardsticks that learn explore as ours does.
-    explores = [DEFAULT.optimism if "optimism" in find_method(name).takes else 0.0 for name in KNOWING]
+    explores = [DEFAULT.optimism if find_method(name).learns else 0.0 for name in KNOWING]
     knowing = [Settings(name, optimism=optimism) for name, optimism in zip(KNOWING, explores, strict=True)]
     for settings in (*map(Settings, names), DEFAULT, *knowing):
         same = [

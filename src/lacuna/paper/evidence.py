@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from lacuna.learning.methods import DEFAULT
+from lacuna.learning.settings import DEFAULT
 from lacuna.paper.verdicts import Basis, Sample, average
 from lacuna.study.selection import (
     HYPER_PARAMETERS,

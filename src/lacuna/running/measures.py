@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Layout
-from lacuna.learning.methods import Impute, Rules
+from lacuna.learning.memory import Learner
+from lacuna.learning.methods import Impute
 from lacuna.learning.qlearning import MAX_REWARD
+from lacuna.learning.settings import Rules
+from lacuna.mdp.tabular import Dynamics
+from lacuna.running.scene import Step
 
 SUMS = (
     "steps", "reward", "episodes", "episode_reward", "episode_bad", "episode_steps",
@@ -23,8 +27,6 @@ _STEPS, _REWARD, _EPISODES, _EPISODE_REWARD, _EPISODE_BAD, _EPISODE_STEPS = rang
 _OPEN_REWARD, _OPEN_BAD, _OPEN_STEPS = range(6, 9)
 _CUT_EPISODES, _CUT_REWARD, _CUT_BAD, _CUT_STEPS = range(9, 13)
 _COMPONENTS, _COMPONENTS_RIGHT, _STATES, _STATES_RIGHT = range(4)
-
-
 _NOTHING, _TOKEN = int(Impute.NOTHING), int(Impute.TOKEN)
 
 
@@ -82,28 +84,27 @@ def score_guesses(
 
 @kernel
 def score(
-    action: int, reward: float, ended: bool, stopped: bool, bad: bool, observation: NDArray[np.int64], truth: int,
-    C: NDArray[np.int64], rules: Rules, layout: Layout, tally: Tally,
-) -> None:  # fmt: skip
-    """Count one step: `ended` if it completed an episode, `stopped` if a new one starts (ended or cut off)."""
+    action: int, step: Step, observation: NDArray[np.int64], world: Dynamics, learner: Learner, tally: Tally
+) -> None:
+    """Count one step."""
     sums = tally.sums
     sums[_STEPS] += 1.0
-    sums[_REWARD] += reward
-    sums[_OPEN_REWARD] += reward
+    sums[_REWARD] += step.reward
+    sums[_OPEN_REWARD] += step.reward
     sums[_OPEN_STEPS] += 1.0
-    if bad:
+    if world.bad[step.arrival]:
         sums[_OPEN_BAD] += 1.0
-    if ended:
+    if step.ended:
         sums[_EPISODES] += 1.0
         sums[_EPISODE_REWARD] += sums[_OPEN_REWARD]
         sums[_EPISODE_BAD] += sums[_OPEN_BAD]
         sums[_EPISODE_STEPS] += sums[_OPEN_STEPS]
-    elif stopped:
+    elif step.stopped:
         sums[_CUT_EPISODES] += 1.0
         sums[_CUT_REWARD] += sums[_OPEN_REWARD]
         sums[_CUT_BAD] += sums[_OPEN_BAD]
         sums[_CUT_STEPS] += sums[_OPEN_STEPS]
-    if ended or stopped:
+    if step.ended or step.stopped:
         sums[_OPEN_REWARD] = 0.0
         sums[_OPEN_BAD] = 0.0
         sums[_OPEN_STEPS] = 0.0
@@ -113,8 +114,9 @@ def score(
         if observation[j] < 0:
             hidden += 1
     tally.hidden[hidden] += 1
-    if hidden > 0 and rules.impute != _NOTHING and rules.impute != _TOKEN:  # noqa: PLR1714  a set would not compile
-        score_guesses(observation, truth, C, layout, tally)
+    guesses = learner.rules.impute != _NOTHING and learner.rules.impute != _TOKEN  # noqa: PLR1714  no sets in kernels
+    if hidden > 0 and guesses:
+        score_guesses(observation, world.codes[step.arrival], learner.memory.C, learner.layout, tally)
 
 
 _AT_MOST = (
@@ -259,8 +261,7 @@ def calibration_error(agreement: NDArray[np.int64]) -> float | None:
     return float(np.abs(right - share * made).sum() / made.sum())
 
 
-def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and its standard error, which needs two values or more."""
+def standard_error(values: Sequence[float] | NDArray[np.float64]) -> float | None:
+    """Standard error of a mean over trials; None for a single one."""
     array = np.asarray(values, dtype=np.float64)
-    error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
-    return float(array.mean()), error
+    return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None

@@ -1,4 +1,4 @@
-"""An agent in a world, driven twice: by the plain loop people deploy and by a compiled one for studies."""
+"""A player in a world, measured: compiled, or step by step with the same bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,14 +18,18 @@ from lacuna.kernels.streams import Stream
 from lacuna.learning import checkpoint, savefile
 from lacuna.learning.agent import Agent
 from lacuna.learning.learner import draws_per_step
-from lacuna.learning.methods import Settings
+from lacuna.learning.methods import YARDSTICKS
 from lacuna.learning.qlearning import MAX_REWARD
+from lacuna.learning.settings import Settings
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
-from lacuna.running.loop import FRESH, FRESH_PLACE, Mind, Scene, Supply, Trace, run_steps
+from lacuna.running.loop import Record, Trace, run_steps
 from lacuna.running.measures import blank_notes, blank_tally, check_curve, check_tally, figures, note, score
+from lacuna.running.scene import FRESH, FRESH_PLACE, Numbers, Scene, Step
+from lacuna.running.yardstick import Yardstick
+from lacuna.validation import number, one_of, whole_number
 
 DRIVERS = ("compiled", "stepwise")
 
@@ -34,66 +37,20 @@ DRIVERS = ("compiled", "stepwise")
 _AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
 
 
-def play(
-    env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None, resume: bool = False
-) -> float:
-    """Let an agent act and learn in a Gymnasium environment; gives the total reward.
-
-    This is the whole loop: any environment whose observations are the agent's components, counted from 0, will do.
-
-    Parameters
-    ----------
-    env, agent, steps
-        Who plays, where, and how long.
-    seed
-        For the first reset of the environment.
-    resume
-        False: reset the environment, and begin an episode. True: go on in the episode in which the last `play` with
-        both stopped, so that 1000 steps and 1000 more are 2000 steps.
-
-    Examples
-    --------
-    >>> import lacuna
-    >>> env = gymnasium.make("lacuna/Corridor-v0")
-    >>> agent = Agent(lacuna.Space((5,)), n_actions=2)
-    >>> first, more = play(env, agent, 10, seed=0), play(env, agent, 10, resume=True)
-    >>> agent.steps
-    20
-    """
-    if isinstance(env.action_space, gymnasium.spaces.Discrete) and env.action_space.n != agent.n_actions:
-        raise ValueError(f"the agent has {agent.n_actions} actions, the environment {env.action_space.n}")
-    total = 0.0
-    if not resume:
-        observation, _ = env.reset(seed=seed)
-        agent.begin(observation)
-    elif seed is not None:
-        raise ValueError(f"seed is {seed}, but nothing is reset with resume=True; leave one of them out")
-    elif not agent.ready:
-        raise ValueError("there is no episode to go on with; resume=True needs one that an earlier play left open")
-    for _ in range(steps):
-        action = agent.act()
-        observation, reward, terminated, truncated, _ = env.step(action)
-        agent.learn(float(reward), observation, terminated)
-        total += float(reward)
-        if terminated or truncated:
-            observation, _ = env.reset()
-            agent.begin(observation)
-    return total
-
-
 class Run:
-    """An agent in a `TabularMDP`, measured: in chunks, resumable, compiled or step by step with the same bits.
+    """An agent or a yardstick in a `TabularMDP`, measured: in chunks, resumable, compiled or step by step.
 
     Parameters
     ----------
     mdp, mechanism, settings
-        The world, what hides it, and how the agent copes.
+        The world, what hides it, and how the agent copes; or a yardstick (`YARDSTICKS`), which is compiled only.
     seed
         Fixes everything: the world, the masks, the imputations and the exploration, each by its own stream.
     first_observed
         Whether the first state of an episode is always fully observed.
     driver
-        ``"compiled"``, or ``"stepwise"``: the plain loop over the Gymnasium environment and the `Agent`'s verbs.
+        ``"compiled"``, or ``"stepwise"``: the plain loop over the Gymnasium environment and the `Agent`'s verbs, which
+        gives the same bits.
 
     Examples
     --------
@@ -110,15 +67,19 @@ class Run:
         self, mdp: TabularMDP, mechanism: Mechanism, settings: Settings, *, seed: int = 0,
         first_observed: bool = True, driver: str = "compiled",
     ) -> None:  # fmt: skip
-        if driver not in DRIVERS:
-            raise ValueError(f"driver is {driver!r}; it must be one of {', '.join(DRIVERS)}")
+        one_of("driver", driver, DRIVERS)
         if not isinstance(first_observed, bool):
             raise ValueError(f"first_observed is {first_observed!r}; it must be True or False")
         check_problem(mdp, mechanism)
         self.mdp = mdp
         self.mechanism = mechanism
         self.first_observed = first_observed
-        self.agent = Agent(mdp.space, mdp.n_actions, settings, seed=seed)
+        self.player = _player(mdp, mechanism, settings, seed)
+        if driver == "stepwise" and isinstance(self.player, Yardstick):
+            raise ValueError(
+                f"driver is {driver!r}, but {settings.method} is a yardstick: it knows what no environment shows, and "
+                f"is compiled only"
+            )
         self.world = Stream(seed, "world")
         self.missingness = Stream(seed, "missingness")
         self.place = np.array(FRESH_PLACE, dtype=np.int64)
@@ -132,20 +93,32 @@ class Run:
         self._files = savefile.KnownFiles()
 
     @property
+    def agent(self) -> Agent:
+        """The agent; a yardstick is none."""
+        if isinstance(self.player, Yardstick):
+            raise AttributeError(f"{self.player.settings.method} is a yardstick, so its run has no agent")
+        return self.player
+
+    @property
     def steps(self) -> int:
         """How many steps were run."""
-        return self.agent.steps
+        return self.player.steps
+
+    @property
+    def streams(self) -> tuple[Stream, Stream, Stream, Stream]:
+        """The random numbers: of the world, the masks, the imputations and the exploration."""
+        return self.world, self.missingness, self.player.imputation, self.player.exploration
 
     @property
     def entry(self) -> Entry:
-        """That of the agent, whose arrays the compiled loop shares."""
-        return self.agent.entry
+        """That of the player, whose arrays the compiled loop shares."""
+        return self.player.entry
 
     @exclusive
     def advance(self, steps: int, *, times: Iterable[int] = (), progress: Callable[[int], None] | None = None) -> None:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
-        end = self.steps + _whole("steps", steps)
-        wanted = sorted({t for t in times if self.steps < _whole("a time", t) <= end})
+        end = self.steps + whole_number("steps", steps, 0, MAX_COUNT)
+        wanted = sorted({t for t in times if self.steps < whole_number("a time", t, 0, MAX_COUNT) <= end})
         self._notes = blank_notes(wanted, self._idle)
         try:
             while self.steps < end:
@@ -159,17 +132,17 @@ class Run:
     @exclusive
     def record(self, steps: int) -> Trace:
         """Run `steps` more and give a full record of them."""
-        parts = []
-        end = self.steps + _whole("steps", steps)
-        columns = len(Trace._fields) - 2 + self.mdp.space.d + self.agent.rules.K
+        pieces = []
+        end = self.steps + whole_number("steps", steps, 0, MAX_COUNT)
+        columns = len(Trace._fields) - 2 + self.mdp.space.d + self.player.rules.K
         ask_for(8 * steps * columns, f"records of {steps} steps")
         while self.steps < end:
             trace = _blank_trace(self, end - self.steps)
             done = self._drive(end - self.steps, trace)
-            parts.append([column[:done] for column in trace])
-        if not parts:
+            pieces.append([column[:done] for column in trace])
+        if not pieces:
             return _blank_trace(self, 0)
-        return Trace(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return Trace(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 
     def _drive(self, steps: int, trace: Trace) -> int:
         before = time.perf_counter()
@@ -193,10 +166,8 @@ class Run:
             observation, reward, terminated, truncated, _ = env.step(action)
             agent.learn(reward, observation, terminated)
             arrival, seen = base.true_state, env.components(observation)
-            score(
-                action, reward, base.episode_ended, terminated or truncated, world.bad[arrival], seen,
-                world.codes[arrival], agent.memory.C, agent.rules, self.mdp.space.layout, self.tally,
-            )  # fmt: skip
+            step = Step(state, arrival, reward, base.episode_ended, terminated, terminated or truncated)
+            score(action, step, seen, world, agent.learner, self.tally)
             note(self.tally, self._notes)
             row = (state, action, reward, arrival, seen, agent.memory.S, base.episode_ended, truncated)
             if t < trace.state.shape[0]:
@@ -210,29 +181,27 @@ class Run:
 
     def _fly(self, steps: int, trace: Trace) -> int:
         """Take up to `steps` in the compiled loop."""
-        agent, rules = self.agent, self.agent.rules
+        player, rules, d = self.player, self.player.rules, self.mdp.space.d
         # One step may start the world, move it and restart it.
         needs = [3, 3 * self.mechanism.n_draws, 3 * draws_per_step(rules), 2]
-        streams = (self.world, self.missingness, agent.imputation, agent.exploration)
         # What steps usually take; episodes that start are rare beside steps.
-        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if agent.method.multiple else 0, 1 + (rules.epsilon > 0)]
-        numbers = []
-        for stream, need, each in zip(streams, needs, usual, strict=True):
+        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if player.method.multiple else 0, 1 + (rules.epsilon > 0)]
+        blocks = []
+        for stream, need, each in zip(self.streams, needs, usual, strict=True):
             full = need + min(int(each * _AHEAD_STEPS), _AHEAD_MOST)
             wanted = min(need + int(each * steps), full)
             # The loop may have stopped for something else, with most numbers still waiting.
             enough = stream.ready >= max(need, min(wanted, full // 2))
-            numbers.append(stream.uniforms if enough else stream.fill(wanted))
-        agent.make_room()
-        d = self.mdp.space.d
+            blocks.append(stream.uniforms if enough else stream.fill(wanted))
+        player.make_room()
         scene = Scene(
             self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
-            agent.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
+            player.learner.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
         )  # fmt: skip
-        mind = Mind(rules, self.mdp.space.layout, agent.memory, agent.model.table, agent.part_tables)
-        supply = Supply(np.array(needs, dtype=np.int64), *numbers)
-        done = run_steps(steps, scene, mind, supply, self.tally, self._notes, trace)
-        agent.took_steps(done)
+        knowledge = player.knowledge if isinstance(player, Yardstick) else None
+        numbers = Numbers(np.array(needs, dtype=np.int64), *blocks)
+        done = run_steps(steps, scene, player.learner, knowledge, numbers, Record(self.tally, self._notes, trace))
+        player.took_steps(done)
         return done
 
     def snapshot(self) -> NDArray[np.float64]:
@@ -241,13 +210,15 @@ class Run:
 
     def figures(self) -> dict[str, Any]:
         """The figures of the run so far."""
-        return figures(self.tally, self.agent.rules, self._idle)
+        return figures(self.tally, self.player.rules, self._idle)
 
     @exclusive
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the complete state of a compiled run, whole or not at all; `overwrite` is that of `Agent.save`."""
         if self.driver == "stepwise":
             raise ValueError("a stepwise run cannot be saved, since its environment cannot; save its agent instead")
+        if isinstance(self.player, Yardstick):
+            raise ValueError(f"{self.player.settings.method} is a yardstick, whose run cannot be saved")
         check_tally(self.tally, self.agent.rules, self.steps)
         agent_header, arrays = self.agent.to_parts()
         header = {
@@ -291,7 +262,7 @@ class Run:
         savefile.fields("the file", arrays, (*checkpoint.ARRAYS, *names, "place", "curve"))
         checkpoint.restore(agent, header["agent"], arrays)
         self.world, self.missingness = checkpoint.streams(agent.seed, header["positions"], "world", "missingness")
-        self.seconds = savefile.number("seconds", header["seconds"], 0, MAX_COUNT)
+        self.seconds = number("seconds", header["seconds"], 0, MAX_COUNT)
         last = np.array([1, mdp.n_states, self.mechanism.rates.shape[0], mdp.max_steps or MAX_COUNT]) - [0, 1, 1, 1]
         self.place[:] = savefile.take(arrays, "place", "int64", self.place.shape, 0, last)
         begun = not self.place[FRESH]
@@ -306,6 +277,12 @@ class Run:
         self.curve = list(curve)
 
 
+def _player(mdp: TabularMDP, mechanism: Mechanism, settings: Settings, seed: int) -> Agent | Yardstick:
+    if settings.method in YARDSTICKS:
+        return Yardstick(mdp, mechanism, settings, seed)
+    return Agent(mdp.space, mdp.n_actions, settings, seed=seed)
+
+
 def check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:
     """Refuse a mechanism made for another world: kernels would read beyond its rates."""
     if mechanism.space.sizes != mdp.space.sizes:
@@ -318,22 +295,16 @@ def check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:
         raise ValueError(f"{mdp.name} pays {most:g}; a reward must lie between {-MAX_REWARD:g} and {MAX_REWARD:g}")
 
 
-def _whole(what: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= MAX_COUNT:
-        raise ValueError(f"{what} is {value!r}; it must be a whole number between 0 and {MAX_COUNT}")
-    return int(value)
-
-
 def fingerprint(mdp: TabularMDP, mechanism: Mechanism) -> str:
     """A digest of everything that fixes a problem's behaviour."""
     digest = hashlib.sha256(repr((mdp.space.sizes, mechanism.space.sizes)).encode())
-    for part in (*mdp.dynamics, *mechanism.hiding):
-        digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+    for item in (*mdp.dynamics, *mechanism.hiding):
+        digest.update(item.tobytes() if isinstance(item, np.ndarray) else repr(item).encode())
     return digest.hexdigest()
 
 
 def _blank_trace(run: Run, steps: int) -> Trace:
     whole = [np.zeros(steps, dtype=np.int64) for _ in range(5)]
-    d, K = run.mdp.space.d, run.agent.rules.K
+    d, K = run.mdp.space.d, run.player.rules.K
     seen, pathways = np.zeros((steps, d), dtype=np.int64), np.zeros((steps, K), dtype=np.int64)
     return Trace(whole[0], whole[1], np.zeros(steps), whole[2], seen, pathways, whole[3], whole[4])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lacuna.quantities import counted, duration
+from lacuna.terminal import progress
+from lacuna.validation import whole_number
 
 if TYPE_CHECKING:
     from lacuna.study.runner import Progress
@@ -124,10 +125,11 @@ def run(
         where = _on_dask(study, _shard(shard), scheduler)
     elif engine == "slurm":
         options = {
-            "timeout_min": checked("minutes", minutes, 10**6), "mem_gb": checked("memory", memory, 10**6),
+            "timeout_min": whole_number("minutes", minutes, 1, 10**6),
+            "mem_gb": whole_number("memory", memory, 1, 10**6),
         } | ({"slurm_partition": partition} if partition else {})  # fmt: skip
         # A task gets the cores it asks for, not those of the machine that submits it.
-        where = _on_slurm(study, checked("tasks", tasks, 100_000), workers or 1, options)
+        where = _on_slurm(study, whole_number("tasks", tasks, 1, 100_000), workers or 1, options)
     else:
         raise ValueError(f"engine is {engine!r}; it must be local, dask or slurm")
     try:
@@ -135,17 +137,17 @@ def run(
         with where as fill:
             store = Store(out)
             with display(study.spec.name) as watch:
-                progress = fill(store, watch)
+                reached = fill(store, watch)
     except EngineError as error:
         typer.echo(f"lacuna: {error}, and the same command goes on", err=True)
         raise typer.Exit(1) from error
     _tell_of_damage(store)
-    for failure in progress.failures:
+    for failure in reached.failures:
         typer.echo(f"failed: {failure}", err=True)
-    typer.echo(f"{out} holds {progress.done:,} of {counted(progress.total, 'run')}"
-               + (f"; {progress.failed:,} failed" if progress.failed else ""))  # fmt: skip
-    if progress.done < progress.total:
-        missing = counted(progress.total - progress.done, "run")
+    typer.echo(f"{out} holds {reached.done:,} of {counted(reached.total, 'run')}"
+               + (f"; {reached.failed:,} failed" if reached.failed else ""))  # fmt: skip
+    if reached.done < reached.total:
+        missing = counted(reached.total - reached.done, "run")
         typer.echo(f"lacuna: {missing} missing from {out}; the same command makes what is missing", err=True)
         raise typer.Exit(1)
 
@@ -229,13 +231,6 @@ def _tell_of_damage(store: Store) -> None:
         typer.echo(f"a damaged file was set aside as {path}", err=True)
 
 
-def checked(name: str, value: int, most: int) -> int:
-    """Give back a whole number from the command line if it lies between 1 and `most`."""
-    if not 1 <= value <= most:
-        raise ValueError(f"{name} is {value}; it must be between 1 and {most}")
-    return value
-
-
 def checked_workers(workers: int | None) -> int:
     """How many runs at a time: as many as said, else one per core."""
     from lacuna.running.trials import threads
@@ -252,24 +247,12 @@ def _shard(text: str) -> tuple[int, int]:
 
 @contextmanager
 def display(name: str) -> Iterator[Callable[[Progress], None]]:
-    """Show progress live on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    """Show how a study is doing on a terminal, nothing elsewhere."""
+    with progress(name, "runs") as show:
 
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn(),
-        TextColumn("{task.fields[speed]}"), TextColumn("[red]{task.fields[failed]}"),
-    )  # fmt: skip
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None, speed="", failed="")
-
-        def watch(progress: Progress) -> None:
-            failed = f"{progress.failed} failed" if progress.failed else ""
-            speed = f"{progress.steps_per_second / 1e6:.2f} M steps/s"
-            bar.update(task, total=progress.total, completed=progress.done, speed=speed, failed=failed)
+        def watch(now: Progress) -> None:
+            failed = f", {now.failed} failed" if now.failed else ""
+            note = f"{now.steps_per_second / 1e6:.2f} M steps/s{failed}"
+            show(total=now.total, completed=now.done, note=note)
 
         yield watch

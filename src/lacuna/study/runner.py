@@ -17,7 +17,7 @@ from lacuna.running.measures import SUMS
 from lacuna.running.trials import Problem, run_trial
 from lacuna.study.spec import RunSpec, Study
 from lacuna.study.store import Store
-from lacuna.version import RESULTS, __version__
+from lacuna.version import RESULTS_VERSION, __version__
 
 # A portion is what a worker does at a time: at most some seconds of work, and a small part of a small study.
 _STEPS_A_PORTION, _RUNS_A_PORTION, _PORTIONS = 4_000_000, 250, 64
@@ -89,23 +89,23 @@ class Engine(Protocol):
 
 
 @lru_cache(maxsize=64)
-def problem_of(world: str, parameters: tuple[tuple[str, Any], ...], missingness: str) -> Problem:
+def problem_of(
+    world: str, parameters: tuple[tuple[str, Any], ...], missingness: str, *, first_observed: bool
+) -> Problem:
     """Build a world and its mechanism, or give the ones built before."""
-    return Problem.named(world, missingness, dict(parameters))
+    return Problem.named(world, missingness, dict(parameters), first_observed=first_observed)
 
 
 def execute(run: RunSpec) -> dict[str, Any]:
     """One run: its row in the store."""
-    problem = problem_of(run.world, run.parameters, run.missingness)
-    figures = run_trial(
-        problem, run.settings, steps=run.steps, seed=run.trial, times=run.curve, first_observed=run.first_observed
-    )
+    problem = problem_of(run.world, run.parameters, run.missingness, first_observed=run.first_observed)
+    figures = run_trial(problem, run.settings, steps=run.steps, seed=run.trial, times=run.curve)
     # A line per sum, each in one piece: a table takes arrays as they are, and lists number by number.
     curve = np.ascontiguousarray(figures.pop("curve", _NO_CURVE).T)
     figures.pop("seed")
     row: dict[str, Any] = {
         "id": run.id,
-        "results": RESULTS,
+        "results": RESULTS_VERSION,
         "world": run.world,
         "parameters": ", ".join(f"{key}={value!r}" for key, value in run.parameters),
         "missingness": run.missingness,

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -16,16 +16,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lacuna.kernels.counts import MAX_COUNT
-from lacuna.learning.methods import METHODS, NAMED, YARDSTICKS, Settings
+from lacuna.learning.methods import METHODS, NAMED, YARDSTICKS
+from lacuna.learning.settings import SETTINGS, Settings, settings_of
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.running.trials import Problem
-from lacuna.running.truth import check_horizon
+from lacuna.missingness import parse
+from lacuna.running.knowledge import check_horizon
 from lacuna.validation import nearest, shown
-from lacuna.version import RESULTS
+from lacuna.version import RESULTS_VERSION
 from lacuna.worlds.registry import as_tuples, find_world, make_world
 
-_SETTINGS = {field.name: field.default for field in fields(Settings)}
-_SPECIAL = frozenset[str]().union(*(method.takes for method in NAMED.values()))
 _MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
 
 
@@ -38,32 +37,23 @@ class _Strict(BaseModel):
 
 
 _listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
-Whole = Annotated[list[int], _listed, Field(min_length=1)]
-Numbers = Annotated[list[float], _listed, Field(min_length=1)]
-Words = Annotated[list[str], _listed, Field(min_length=1)]
+Listed = Annotated[list[Any], _listed, Field(min_length=1)]
+"""One value, or a list of values to try."""
 Name = Annotated[str, Field(pattern=r"^[\w.+,()-]([\w.+,() -]*[\w.+,()-])?$", max_length=100)]
 
 
-class Choices(_Strict):
-    """Hyper-parameters: one value each, or a list of values to try."""
+class MethodSpec(BaseModel):
+    """A method by its name, with values for any of its settings, which come before those of the grid."""
 
-    K: Whole = []
-    alpha: Numbers = []
-    gamma: Numbers = []
-    epsilon: Numbers = []
-    vote: Words = []
-    update: Words = []
-    p_shuffle: Numbers = []
-    kappa: Numbers = []
-    smoothing: Numbers = []
-    parents: Numbers = []
-    optimism: Numbers = []
-
-
-class MethodSpec(Choices):
-    """A method with its own choices, which come before those of the grid."""
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Listed] = Field(init=False)
 
     name: str
+
+    @property
+    def choices(self) -> Mapping[str, list[Any]]:
+        """The values to try of each setting given."""
+        return self.model_extra or {}
 
 
 class WorldSpec(BaseModel):
@@ -89,7 +79,7 @@ class StudySpec(_Strict):
     missingness: list[str] = Field(min_length=1)
     worlds: list[WorldSpec] = Field(min_length=1)
     methods: list[MethodSpec] = Field(min_length=1)
-    grid: Choices = Choices()
+    grid: dict[str, Listed] = {}
     curve_points: int = Field(default=0, ge=0, le=10_000)
     curve_times: list[int] = []
     first_observed: bool = True
@@ -115,11 +105,11 @@ class RunSpec:
         Only what differs from a default enters it, so a parameter that is added later renames nothing.
         """
         content: dict[str, Any] = {
-            "results": RESULTS,
+            "results": RESULTS_VERSION,
             "world": self.world,
             "parameters": dict(self.parameters),
             "missingness": self.missingness,
-            "settings": {k: v for k, v in self.settings.as_dict().items() if v != _SETTINGS[k]},
+            "settings": self._unusual_settings(),
             "method": self.settings.method,
             "steps": self.steps,
             "trial": self.trial,
@@ -129,6 +119,10 @@ class RunSpec:
         if not self.first_observed:
             content["first_observed"] = False
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+    def _unusual_settings(self) -> dict[str, Any]:
+        method = self.settings.method
+        return self.settings.unusual() | ({"method": method} if method != Settings().method else {})
 
     def to_json(self) -> dict[str, Any]:
         """The run as plain data, to send to another process."""
@@ -246,13 +240,13 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
         parameters = _frozen(_unusual(world.name, world.parameters))
         for j, text in enumerate(spec.missingness):
             try:
-                mechanism = Problem.on(mdp, world.name, text).mechanism
-                problems.append((world.name, parameters, mechanism.name))
+                problems.append((world.name, parameters, parse(text, mdp).name))
             except (TypeError, ValueError) as error:
                 wrong.append(f"missingness[{j}] is {shown(text)} in worlds[{i}]: {error}")
     settings: list[Settings] = []
-    for i, method in enumerate(spec.methods):
-        settings += _settings_of(i, method, spec.grid, worlds, wrong)
+    _check_choices("grid", spec.grid, wrong)
+    for i in range(len(spec.methods) if not wrong else 0):
+        settings += _settings_of(i, spec, worlds, wrong)
     if (n := len(set(problems)) * len(set(settings)) * spec.trials) > _MOST_RUNS:
         wrong.append(f"there would be {n} runs; there must be at most {_MOST_RUNS} in a study: split it by first_trial")
     if spec.curve_points > spec.steps:
@@ -265,31 +259,43 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
     return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), list(dict.fromkeys(wrong))
 
 
-def _settings_of(
-    i: int, method: MethodSpec, grid: Choices, worlds: list[TabularMDP], wrong: list[str]
-) -> list[Settings]:
-    if method.name not in NAMED:
-        wrong.append(f"methods[{i}].name is {shown(method.name)}{nearest(method.name, NAMED)}; it must be one of "
+def _check_choices(place: str, choices: Mapping[str, list[Any]], wrong: list[str]) -> None:
+    for key, values in choices.items():
+        if key not in SETTINGS:
+            wrong.append(f"{place}.{key} is not a key{nearest(key, SETTINGS)}; there are {', '.join(SETTINGS)}")
+            continue
+        for i, value in enumerate(values):
+            try:
+                SETTINGS[key].checked(f"{place}.{key}[{i}]" if len(values) > 1 else f"{place}.{key}", value)
+            except ValueError as error:
+                wrong.append(str(error))
+
+
+def _settings_of(i: int, spec: StudySpec, worlds: list[TabularMDP], wrong: list[str]) -> list[Settings]:
+    """The settings of method `i` of a study, with a sentence for everything that cannot be."""
+    chosen = spec.methods[i]
+    if chosen.name not in NAMED:
+        wrong.append(f"methods[{i}].name is {shown(chosen.name)}{nearest(chosen.name, NAMED)}; it must be one of "
                      f"{', '.join(METHODS)}, or a yardstick: {', '.join(YARDSTICKS)}")  # fmt: skip
         return []
-    axes: dict[str, list[Any]] = {}
-    for key in Choices.model_fields:
-        values = getattr(method, key)
-        if not values and (key in NAMED[method.name].takes or key not in _SPECIAL):
-            values = getattr(grid, key)
-        if values:
-            axes[key] = values
+    had = len(wrong)
+    _check_choices(f"methods[{i}]", chosen.choices, wrong)
+    if len(wrong) > had:
+        return []
+    mine = settings_of(NAMED[chosen.name])
+    tried = {key: values for key, values in spec.grid.items() if key in mine} | dict(chosen.choices)
+    axes = {key: tried[key] for key in SETTINGS if key in tried}
     if (n := prod(map(len, axes.values()))) > _MOST_SETTINGS:
-        wrong.append(f"methods[{i}] ({method.name}) has {n} settings; there must be at most {_MOST_SETTINGS}")
+        wrong.append(f"methods[{i}] ({chosen.name}) has {n} settings; there must be at most {_MOST_SETTINGS}")
         return []
     found = []
-    for chosen in product(*axes.values()):
+    for values in product(*axes.values()):
         try:
-            found.append(Settings(method.name, **dict(zip(axes, chosen, strict=True))))
+            found.append(Settings(chosen.name, **dict(zip(axes, values, strict=True))))
             for mdp in worlds:
                 check_horizon(mdp, found[-1])
         except (TypeError, ValueError) as error:
-            wrong.append(f"methods[{i}] ({method.name}): {error}")
+            wrong.append(f"methods[{i}] ({chosen.name}): {error}")
     return found
 
 
@@ -303,7 +309,7 @@ def _frozen(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted((key, as_tuples(value)) for key, value in parameters.items()))
 
 
-_MODELS: dict[str, type[BaseModel]] = {"": StudySpec, "grid": Choices, "methods": MethodSpec, "worlds": WorldSpec}
+_TABLES = ("grid", "methods", "worlds")
 
 
 def _sentences(error: ValidationError) -> list[str]:
@@ -313,7 +319,7 @@ def _sentences(error: ValidationError) -> list[str]:
         parts = item["loc"]
         place = _place(parts)
         if item["type"] == "extra_forbidden":
-            known = list(_MODELS[str(parts[0]) if len(parts) > 1 else ""].model_fields)
+            known = list(StudySpec.model_fields)
             line = f"{place} is not a key{nearest(str(parts[-1]), known)}; there are {', '.join(known)}"
         elif item["type"] == "missing":
             line = f"{place} is missing; it is needed"
@@ -339,7 +345,7 @@ def _wanted(kind: str, bound: Mapping[str, Any], place: str) -> str:
     if kind == "less_than_equal":
         return f"at most {bound['le']}"
     if kind == "list_type":
-        return f"a list: [[{place}]], or {place} = [{{name = …}}, …]" if place in _MODELS else "a list"
+        return f"a list: [[{place}]], or {place} = [{{name = …}}, …]" if place in _TABLES else "a list"
     return _WANTED[kind]
 
 

@@ -24,20 +24,22 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lacuna.files import write_whole
+from lacuna.learning.settings import SETTINGS
 from lacuna.study import heartbeats
 from lacuna.study.spec import Study
-from lacuna.version import RESULTS, __version__
+from lacuna.version import RESULTS_VERSION, __version__
 
-FORMAT = 1
+FORMAT = 2
 _MARK = "lacuna-store.json"
 _STALE = 3600.0
+
+_KINDS = {int: pl.Int64, float: pl.Float64, str: pl.String}
 
 SCHEMA: dict[str, Any] = {
     "id": pl.String, "results": pl.Int64,
     "world": pl.String, "parameters": pl.String,
-    "missingness": pl.String, "label": pl.String, "method": pl.String, "K": pl.Int64, "alpha": pl.Float64,
-    "gamma": pl.Float64, "epsilon": pl.Float64, "vote": pl.String, "update": pl.String, "p_shuffle": pl.Float64,
-    "kappa": pl.Float64, "smoothing": pl.Float64, "parents": pl.Float64, "optimism": pl.Float64,
+    "missingness": pl.String, "label": pl.String, "method": pl.String,
+    **{name: _KINDS[setting.kind] for name, setting in SETTINGS.items()},
     "first_observed": pl.Boolean, "steps": pl.Int64, "trial": pl.Int64,
     "mean_total_reward": pl.Float64, "mean_bad_steps": pl.Float64, "mean_path_length": pl.Float64,
     "episodes": pl.Int64, "reward_per_step": pl.Float64, "reward_per_step_early": pl.Float64,
@@ -55,12 +57,11 @@ SCHEMA: dict[str, Any] = {
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""
 
-_YOUNGER = ("kappa", "smoothing", "parents", "optimism")
-"""Settings that came after the others: a file may be older, and its runs then have none."""
-
-SORTED_BY = ("world", "parameters", "missingness", "method", "K", "p_shuffle", "kappa", "smoothing", "parents", "vote",
-             "update", "alpha", "gamma", "epsilon", "optimism", "first_observed", "steps", "trial",
-             "id")  # fmt: skip
+SORTED_BY = (
+    "world", "parameters", "missingness", "method", *sorted(SETTINGS, key=lambda name: SETTINGS[name].tuned),
+    "first_observed", "steps", "trial", "id",
+)  # fmt: skip
+"""What a method is comes before what is tuned."""
 
 
 class StoreError(ValueError):
@@ -104,8 +105,9 @@ class Store:
             made = _Mark.model_validate_json(heartbeats.read_plain(mark)).format
         except (OSError, ValidationError) as error:
             raise StoreError(f"{mark} is damaged; restore it from another store or remove it by hand") from error
-        if made > FORMAT:
-            raise StoreError(f"{self.path} was made by a newer lacuna (format {made}; this one reads up to {FORMAT})")
+        if made != FORMAT:
+            age = "a newer" if made > FORMAT else "an older"
+            raise StoreError(f"{self.path} was made by {age} lacuna (format {made}; this one reads format {FORMAT})")
         for folder in ("parts", "studies", "running", "damaged"):
             try:
                 (self.path / folder).mkdir(exist_ok=True)
@@ -244,20 +246,17 @@ def runs_in(content: bytes, *, whole: bool = True) -> pl.DataFrame | None:
     """
     try:
         kinds = pl.read_parquet_schema(BytesIO(content))
-        if "id" in kinds and "results" not in kinds:
-            # Of the first version, which did not number its results.
-            return pl.DataFrame(schema=SCHEMA)
         names = pl.read_parquet(BytesIO(content), columns=["id", "results"])
         if names.schema != {"id": pl.String, "results": pl.Int64} or names["results"].has_nulls():
             return None
         if not names["id"].str.contains(r"^[0-9a-f]{24}$").fill_null(value=False).all():
             return None
-        if RESULTS not in names["results"]:
+        if RESULTS_VERSION not in names["results"]:
             return pl.DataFrame(schema=SCHEMA)
-        if any(kinds.get(name) != kind for name, kind in SCHEMA.items() if name in kinds or name not in _YOUNGER):
+        if any(kinds.get(name) != kind for name, kind in SCHEMA.items()):
             return None
-        mine = names if not whole else pl.read_parquet(BytesIO(content), columns=[n for n in SCHEMA if n in kinds])
-        return mine.filter(results=RESULTS)
+        mine = names if not whole else pl.read_parquet(BytesIO(content), columns=list(SCHEMA))
+        return mine.filter(results=RESULTS_VERSION)
     except _UNREADABLE:
         return None
 

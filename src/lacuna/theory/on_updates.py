@@ -7,8 +7,8 @@ from typing import get_args
 
 import numpy as np
 
-from lacuna.learning.methods import Settings, Update
 from lacuna.learning.qlearning import update_apart, update_together
+from lacuna.learning.settings import Settings, Update
 from lacuna.theory.chance import Floats, generator
 from lacuna.theory.statement import Case, Evidence, Formula, Measurement, Statement
 

@@ -1,0 +1,118 @@
+"""What a learner consists of, as tuples of arrays: what travels together through the kernels is one of these."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.counts import CountTable
+from lacuna.kernels.space import MISSING, Layout, Space
+from lacuna.learning.methods import Impute, find_method
+from lacuna.learning.settings import Rules, Settings
+
+NO_STATE = -1
+"""A pathway with nothing to act on: the action is uniform."""
+
+ANYWHERE = np.uint64(0)
+"""No hint where in a row of counts an entry may be."""
+
+
+class Memory(NamedTuple):
+    """All that a learner remembers, besides the counts.
+
+    `S` are the K pathways as rows of `Q` and `C` the same as codes; `previous` is the last observation and `held` the
+    values carried forward. With optimism, `tried` counts the pathways that took each action in each state, up to K,
+    `finished` the actions of each state that K took (both are empty without), and `highest_reward` is the highest so
+    far, 0 at least. `S_next` and all after it are scratch.
+    """
+
+    Q: NDArray[np.float64]
+    S: NDArray[np.int64]
+    C: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    held: NDArray[np.int64]
+    tried: NDArray[np.float64]
+    finished: NDArray[np.int64]
+    highest_reward: NDArray[np.float64]
+    S_next: NDArray[np.int64]
+    C_next: NDArray[np.int64]
+    entries: NDArray[np.uint64]
+    firsts: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+    errors: NDArray[np.float64]
+    p: NDArray[np.float64]
+    optimistic: NDArray[np.float64]
+    own_row: NDArray[np.int64]
+
+
+class ParentSearch(NamedTuple):
+    """Which component depends on which; all empty if there are to be no parents.
+
+    From ``first[j, p]`` on, the rows of the counts are the pairs of values of j and p, from ``first[j, j]`` on the
+    values of j alone; all count only the transitions that test parents. ``weight[j, p]`` is the likelihood of what
+    j did given p, relative to that without p; on the diagonal what it has to exceed. ``parent[j]`` is the p of the
+    largest weight, if it does. ``due[j]`` is the number of hidden values of j, less those already spent on tests.
+    """
+
+    first: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    parent: NDArray[np.int64]
+    due: NDArray[np.int64]
+
+
+class ComponentTable(NamedTuple):
+    """Component counts: a row for every value of every component (as in ``Layout.offsets``), then the search's rows.
+
+    `backlog` is the most entries that single components can have, 0 if they are counted from the start.
+    """
+
+    counts: CountTable
+    search: ParentSearch
+    backlog: int
+
+
+class Learner(NamedTuple):
+    """A learner as kernels see it."""
+
+    rules: Rules
+    layout: Layout
+    memory: Memory
+    counts: CountTable
+    components: ComponentTable
+
+
+def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
+    """Give the memory of a learner that has seen nothing yet."""
+    K, n_rows = settings.pathways, count_rows(space, settings)
+    S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
+    entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
+    previous, held = (np.full(space.d, MISSING, dtype=np.int64) for _ in range(2))
+    # Zeros from the operating system take no memory until touched, so tables cost what was visited.
+    n_tried = n_rows if settings.optimism > 0 else 0
+    tried, finished = np.zeros((n_tried, n_actions)), np.zeros(n_tried, dtype=np.int64)
+    return Memory(
+        np.zeros((n_rows, n_actions)), S, C, previous, held, tried, finished, np.zeros(1),
+        S_next, C_next, entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
+        np.arange(K, dtype=np.int64),
+    )  # fmt: skip
+
+
+def memory_bytes(space: Space, n_actions: int, settings: Settings) -> int:
+    """Memory that `blank_memory` may take, if every state is visited."""
+    K, n_rows = settings.pathways, count_rows(space, settings)
+    tables = n_rows * (n_actions + (n_actions + 1 if settings.optimism > 0 else 0))
+    return 8 * (tables + 9 * K + 2 * space.d + 1 + n_actions + K * n_actions)
+
+
+def count_rows(space: Space, settings: Settings) -> int:
+    """How many rows Q has: states, or states of the space in which "missing" is one more value."""
+    token = find_method(settings.method).impute == Impute.TOKEN
+    return prod(size + 1 for size in space.sizes) if token else space.n_states
+
+
+def count_finished(entries: NDArray[np.int64], tried: NDArray[np.int64], K: int, memory: Memory) -> None:
+    """Fill ``finished``, all zeros, from those entries of ``tried`` that are not 0."""
+    np.add.at(memory.finished, entries[tried == K] // memory.tried.shape[1], 1)

@@ -1,0 +1,257 @@
+"""Settings: each one is declared once, as a field of `Settings`.
+
+The declaration holds the default, the range, a line about it and the methods that have it. Validation, the command's
+options, the keys of a study file, the columns of a store and the tables of the docs follow from it. `Rules` are the
+same settings as numbers for kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from math import expm1, log1p
+from typing import Any, Literal, NamedTuple, get_args
+
+from lacuna.learning.methods import METHODS, NAMED, Method, Teach, find_method
+from lacuna.validation import number, one_of, whole_number
+
+Vote = Literal["sampled", "majority", "softmax", "average"]
+Update = Literal["sequential", "simultaneous", "exact-rate"]
+VOTES: tuple[Vote, ...] = get_args(Vote)
+UPDATES: tuple[Update, ...] = get_args(Update)
+
+MAX_PATHWAYS = 10_000
+MAX_WEIGHT = 1e9
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is declared of a setting."""
+
+    about: str
+    belongs_to: Callable[[Method], bool]
+    default: Any
+    usual: Any = None
+    """What stands for the default None, in a method that has the setting."""
+    most: float = 1.0
+    choices: tuple[str, ...] = ()
+    tuned: bool = False
+    """Whether it is chosen for a problem, like a step size, or is part of what a method is, like K."""
+
+    @property
+    def kind(self) -> type[int | float | str]:
+        """The type of its values."""
+        return type(self.default if self.usual is None else self.usual)
+
+    def checked(self, what: str, value: Any) -> Any:
+        """Give back a value in its type if it is allowed, or say what is wrong."""
+        if value is None:
+            value = self.usual
+        if self.choices:
+            one_of(what, value, self.choices)
+            return value
+        return whole_number(what, value, 1, int(self.most)) if self.kind is int else number(what, value, 0, self.most)
+
+    def as_number(self, value: Any) -> Any:
+        """Give a value as kernels see it: a choice by its place, 0 for none."""
+        return self.choices.index(value) if self.choices else value or 0.0
+
+
+def _everyone(_: Method) -> bool:
+    return True
+
+
+def _learns(method: Method) -> bool:
+    return method.learns
+
+
+def _multiple(method: Method) -> bool:
+    return method.multiple
+
+
+def _counts_components(method: Method) -> bool:
+    return method.counts_components
+
+
+def _setting(about: str, belongs_to: Callable[[Method], bool] = _everyone, **more: Any) -> dict[str, Any]:
+    return {"about": about, "belongs_to": belongs_to, **more}
+
+
+class Rules(NamedTuple):
+    """Settings as kernels see them: numbers only.
+
+    `rate` is that of one of K updates, `full_rate` that of K equal ones together.
+    """
+
+    impute: int
+    teach: int
+    vote: int
+    update: int
+    K: int
+    rate: float
+    full_rate: float
+    gamma: float
+    epsilon: float
+    p_shuffle: float
+    kappa: float
+    smoothing: float
+    parents: float
+    optimism: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A method with its hyper-parameters.
+
+    Parameters
+    ----------
+    method
+        A name in `METHODS`, or in `YARDSTICKS` (for trials and studies, not for an `Agent`).
+    K
+        Number of pathways, for MI methods only; 10 if not given.
+    alpha, gamma, epsilon
+        Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1]. The yardsticks that do
+        not learn, optimum, qmdp and qmdp-rewards, have gamma only.
+    vote
+        How K pathways choose: one vote at random (the paper), the majority, softmax over vote counts, or the best
+        average value.
+    update
+        The paper's sequential updates at rate alpha/K; simultaneous ones; or sequential at the per-pathway rate
+        ``1 - (1 - alpha)**(1/K)``, whose K updates make exactly one at rate alpha.
+    p_shuffle
+        Probability of permuting the K imputed next states after imputing.
+    kappa, smoothing
+        For mi-available only: the weight of the component counts, in complete transitions, 1 if not given (0 makes it
+        mi-conservative); and what is added to each of those counts, 0.01 if not given.
+    parents
+        For mi-available only: above 0, a component may have another one as its parent, when the data show that the
+        parent improves prediction; the number is the weight, in transitions, of the prediction without the parent.
+    optimism
+        Added, when choosing, to the value of an action not yet tried in a state: this times the highest reward so far
+        (nothing if none was above 0, where values start). Some of K pathways may have tried it; the others count. The
+        paper has none.
+
+    Examples
+    --------
+    >>> Settings("mi-synthetic", K=5, alpha=0.1, gamma=1.0).pathways
+    5
+    >>> Settings("last-observed", K=5)
+    Traceback (most recent call last):
+    ...
+    ValueError: K is 5, but last-observed has no such setting; K belongs to mi-synthetic, mi-conservative, mi-available
+    """
+
+    method: str = "mi-synthetic"
+    K: int | None = field(
+        default=None, metadata=_setting("pathways, for MI methods", _multiple, usual=10, most=MAX_PATHWAYS)
+    )
+    alpha: float = field(default=0.1, metadata=_setting("step size, above 0 and up to 1", _learns, tuned=True))
+    gamma: float = field(default=1.0, metadata=_setting("discount, 0 to 1", tuned=True))
+    epsilon: float = field(default=0.0, metadata=_setting("share of uniform actions, 0 to 1", _learns, tuned=True))
+    vote: Vote = field(default="sampled", metadata=_setting("how pathways choose", _multiple, choices=VOTES))
+    update: Update = field(default="sequential", metadata=_setting("how Q is updated", _multiple, choices=UPDATES))
+    p_shuffle: float = field(
+        default=0.0, metadata=_setting("probability of shuffling the pathways in a step, 0 to 1", _multiple)
+    )
+    kappa: float | None = field(
+        default=None,
+        metadata=_setting("weight of the component counts", _counts_components, usual=1.0, most=MAX_WEIGHT),
+    )
+    smoothing: float | None = field(
+        default=None,
+        metadata=_setting("added to every component count", _counts_components, usual=0.01, most=MAX_WEIGHT),
+    )
+    parents: float = field(
+        default=0.0,
+        metadata=_setting(
+            "let a component depend on one other: weight of the prediction without it; 0 is off", _counts_components,
+            most=MAX_WEIGHT,
+        ),
+    )  # fmt: skip
+    optimism: float = field(
+        default=0.0,
+        metadata=_setting(
+            "for actions not yet tried: a multiple of the highest reward so far; 0 is off", _learns, most=MAX_WEIGHT,
+            tuned=True,
+        ),
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        method = find_method(self.method)
+        for name, setting in SETTINGS.items():
+            value = getattr(self, name)
+            if setting.belongs_to(method):
+                object.__setattr__(self, name, setting.checked(name, value))
+            elif value != setting.default:
+                owners = [other.name for other in _like(method) if setting.belongs_to(other)]
+                raise ValueError(
+                    f"{name} is {value}, but {method.name} has no such setting; {name} belongs to {', '.join(owners)}"
+                )
+        if self.alpha == 0:
+            raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
+
+    @property
+    def pathways(self) -> int:
+        """Number of pathways: K, or 1 for a method that keeps a single state."""
+        return self.K or 1
+
+    @property
+    def unit(self) -> float:
+        """Weight of one unit of the transition counts."""
+        return 1 / self.pathways if find_method(self.method).teach == Teach.EVERY_PATHWAY else 1.0
+
+    @property
+    def rules(self) -> Rules:
+        """The settings as numbers for kernels."""
+        method, K = find_method(self.method), self.pathways
+        rate, full_rate = _rates(self.update, self.alpha, K)
+        numbers = {
+            name: setting.as_number(getattr(self, name))
+            for name, setting in SETTINGS.items()
+            if name in Rules._fields
+        }  # fmt: skip
+        numbers |= {"K": K, "p_shuffle": self.p_shuffle if K > 1 else 0.0}
+        return Rules(impute=int(method.impute), teach=int(method.teach), rate=rate, full_rate=full_rate, **numbers)
+
+    def unusual(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, besides the method."""
+        found = {name: getattr(self, name) for name in SETTINGS}
+        return {name: value for name, value in found.items() if value != SETTINGS[name].default}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return asdict(self)
+
+
+SETTINGS: dict[str, Setting] = {
+    declared.name: Setting(default=declared.default, **declared.metadata)
+    for declared in fields(Settings)
+    if declared.name != "method"
+}
+"""Every setting by its name, in order."""
+
+
+def settings_of(method: Method) -> tuple[str, ...]:
+    """Give the names of the settings that a method has."""
+    return tuple(name for name, setting in SETTINGS.items() if setting.belongs_to(method))
+
+
+def _like(method: Method) -> list[Method]:
+    """The methods to name beside this one: yardsticks only beside a yardstick."""
+    return list((METHODS if method.name in METHODS else NAMED).values())
+
+
+def _rates(update: Update, alpha: float, K: int) -> tuple[float, float]:
+    """Rate of one of K updates, and of K equal ones together."""
+    # Exactly alpha where theory says so; elsewhere by functions that keep their digits when alpha is small.
+    if K == 1:
+        return alpha, alpha
+    if update == "sequential":
+        return alpha / K, -expm1(K * log1p(-alpha / K))
+    if update == "exact-rate":
+        return (-expm1(log1p(-alpha) / K) if alpha < 1 else alpha), alpha
+    return alpha / K, alpha
+
+
+DEFAULT = Settings("mi-available", smoothing=0.001, parents=0.3, optimism=0.2)
+"""What an agent uses if nothing is said: one setting for every problem, as a trial cannot tune (docs/choosing.md)."""

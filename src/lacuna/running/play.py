@@ -1,0 +1,56 @@
+"""The loop that people deploy: an agent in any Gymnasium environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+
+from lacuna.learning.agent import Agent
+
+
+def play(
+    env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None, resume: bool = False
+) -> float:
+    """Let an agent act and learn in a Gymnasium environment; gives the total reward.
+
+    This is the whole loop: any environment whose observations are the agent's components, counted from 0, will do.
+
+    Parameters
+    ----------
+    env, agent, steps
+        Who plays, where, and how long.
+    seed
+        For the first reset of the environment.
+    resume
+        False: reset the environment, and begin an episode. True: go on in the episode in which the last `play` with
+        both stopped, so that 1000 steps and 1000 more are 2000 steps.
+
+    Examples
+    --------
+    >>> import lacuna
+    >>> env = gymnasium.make("lacuna/Corridor-v0")
+    >>> agent = Agent(lacuna.Space((5,)), n_actions=2)
+    >>> first, more = play(env, agent, 10, seed=0), play(env, agent, 10, resume=True)
+    >>> agent.steps
+    20
+    """
+    if isinstance(env.action_space, gymnasium.spaces.Discrete) and env.action_space.n != agent.n_actions:
+        raise ValueError(f"the agent has {agent.n_actions} actions, the environment {env.action_space.n}")
+    total = 0.0
+    if not resume:
+        observation, _ = env.reset(seed=seed)
+        agent.begin(observation)
+    elif seed is not None:
+        raise ValueError(f"seed is {seed}, but nothing is reset with resume=True; leave one of them out")
+    elif not agent.ready:
+        raise ValueError("there is no episode to go on with; resume=True needs one that an earlier play left open")
+    for _ in range(steps):
+        action = agent.act()
+        observation, reward, terminated, truncated, _ = env.step(action)
+        agent.learn(float(reward), observation, terminated)
+        total += float(reward)
+        if terminated or truncated:
+            observation, _ = env.reset()
+            agent.begin(observation)
+    return total
