@@ -71,7 +71,7 @@ def digest(run: Run, trace: Trace) -> str:
     total = hashlib.sha256(repr(positions).encode())
     parts = [*trace, run.agent.memory.Q, *run.agent.model.to_arrays().values(),
              *run.agent.components.counts.to_arrays().values(), *run.tally]  # fmt: skip
-    parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "top")]
+    parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "highest_reward")]
     parts += [run.agent.components.search.weight, run.agent.components.search.parent, run.agent.components.search.due]
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())

@@ -216,10 +216,10 @@ def test_tables_that_had_to_grow_give_the_same_bits(case: Settings, monkeypatch:
     tight = Run(mdp, mcar(mdp.space, 0.3), case, seed=5)
     for a, b in zip(roomy.record(3000), tight.record(3000), strict=True):
         assert np.array_equal(a, b)
-    for model in ("model", "parts"):
-        first, second = (list(getattr(run.agent, model)) for run in (roomy, tight))
-        assert first == second
-        assert bool(first) == (model == "model" or case == DEFAULT)
+    first, second = ([list(run.agent.model), list(run.agent.components.counts)] for run in (roomy, tight))
+    assert first == second
+    assert first[0]
+    assert bool(first[1]) == (case == DEFAULT)
 
 
 def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:

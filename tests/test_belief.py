@@ -154,7 +154,7 @@ def test_the_belief_is_exact(reading: str, kind: str, uses_rewards: bool) -> Non
             kernels.begin(seen)
             twin.begin(with_none(seen))
         # Now and then an optimal step, so that episodes come to an end.
-        optimal = kernels.truth.policy[base.true_state]
+        optimal = kernels.knowledge.policy[base.true_state]
         action = int(optimal if chance.random() < 0.5 else chance.integers(mdp.n_actions))
         observation, reward, terminated, truncated, _ = env.step(action)
         seen = env.components(observation)

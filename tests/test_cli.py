@@ -174,8 +174,8 @@ def test_version(command: Command) -> None:
         (("run", "--steps", "0"), "steps is 0; it must be a whole number between 1 and"),
         (("run", "--steps", "1" + "0" * 30), "steps is 1000000000000000000000000000000; it must be"),
         (("run", "--seed", "-1"), "seed is -1; it must be a whole number, 0 or larger"),
-        (("run", "--trials", "0"), "trials is 0; it must be between 1 and 100000"),
-        (("run", "--workers", "0"), "workers is 0; it must be between 1 and 1024"),
+        (("run", "--trials", "0"), "trials is 0; it must be a whole number between 1 and 100000"),
+        (("run", "--workers", "0"), "workers is 0; it must be a whole number between 1 and 1024"),
         (("run", "--driver", "fast"), "driver is 'fast'; it must be one of compiled, stepwise"),
         (("run", "--world", "lack"), "no world is called 'lack' (did you mean 'lake'?)"),
         (("run", "--world", "corridor", "--stay"), "the world 'corridor' has no parameter 'stay'"),
@@ -187,7 +187,7 @@ def test_version(command: Command) -> None:
         ),
         (("run", "--wind", "2"), "wind is 2.0"),
         (("run", "--map", "nowhere.txt"), "nowhere.txt"),
-        (("bench", "--repeats", "0"), "repeats is 0; it must be between 1 and 1000"),
+        (("bench", "--repeats", "0"), "repeats is 0; it must be a whole number between 1 and 1000"),
     ],
 )
 def test_a_wrong_value_gives_one_sentence_and_exit_code_2(

@@ -122,7 +122,7 @@ OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("component_codes", 0, value=3), "the component counts name a value outside its component"),
     (put("component_keys", -1, value=10**6), "state or action outside the space"),
     (put("settings", "parents", value=0.0), "outside the space|in shape"),
-    (put("top", 0, value=-1.0), "top holds -1.0; it must be between 0 and 1e.100"),
+    (put("highest_reward", 0, value=-1.0), "highest_reward holds -1.0; it must be between 0 and 1e.100"),
     *((put("tried", 0, value=n), f"tried holds {n}") for n in (0, 10**6)),
 ]  # fmt: skip
 

@@ -39,7 +39,7 @@ print(json.dumps(found))
 SAVE_EVERY_CHUNK = """
 import sys
 from pathlib import Path
-from lacuna.learning.methods import Settings
+from lacuna.learning.settings import Settings
 from lacuna.running.run import Run
 from problems import lake, mechanisms
 path, method, chunk, total = Path(sys.argv[1]), sys.argv[2], int(sys.argv[4]), int(sys.argv[5])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from functools import cache
 from typing import Any
 
@@ -64,7 +64,9 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
     for name in ("kappa", "smoothing", "optimism"):
         value = kw[name]
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_WEIGHT
-        fine = value is None or ((name == "optimism" or kw["method"] == "mi-available") and number)
+        fine = (value is None and name != "optimism") or (
+            (name == "optimism" or kw["method"] == "mi-available") and number
+        )
         wrong += [] if fine else [name]
     return wrong
 
@@ -158,15 +160,15 @@ def test_trials_run_or_are_refused_with_the_value(steps: Any, seed: Any, times: 
     wrong += [] if wrong and wrong[0] is steps else [t for t in times if not whole(t, 1, steps)]
     wrong += [driver] if driver not in DRIVERS else []
     wrong += [first] if not isinstance(first, bool) else []
-    arguments = {"steps": steps, "seed": seed, "times": times, "driver": driver, "first_observed": first}
+    arguments = {"steps": steps, "seed": seed, "times": times, "driver": driver}
     if wrong or steps > 100:
         arguments["steps"] = steps if wrong else 0
         with pytest.raises(ValueError, match=" ") as caught:
-            run_trial(problem(), Settings(K=2), **arguments)
+            run_trial(replace(problem(), first_observed=first), Settings(K=2), **arguments)
         message = one_sentence(caught.value)
         assert any(repr(value) in message for value in [*wrong, 0])
         return
-    figures = run_trial(problem(), Settings(K=2), **arguments)
+    figures = run_trial(replace(problem(), first_observed=first), Settings(K=2), **arguments)
     assert figures["steps"] == steps
     assert [row[0] for row in figures.get("curve", [])] == sorted(set(times))
 
@@ -227,7 +229,7 @@ def test_trials_need_a_problem_and_settings() -> None:
         run_trial("lake", Settings(), steps=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="settings is None; it must be Settings"):
         run_trial(problem(), None, steps=1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="workers is 0; it must be between 1 and 1024"):
+    with pytest.raises(ValueError, match="workers is 0; it must be a whole number between 1 and 1024"):
         run_trials(problem(), Settings(), steps=1, seeds=[0], workers=0)
 
 

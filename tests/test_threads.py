@@ -18,6 +18,7 @@ from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
 from lacuna.learning.settings import Settings
 from lacuna.missingness import mcar
+from lacuna.running import loop
 from lacuna.running import run as running
 from lacuna.running.run import Run
 from lacuna.worlds.toys import corridor
@@ -139,12 +140,12 @@ def test_a_run_is_one_threads_too(settings: Settings, monkeypatch: pytest.Monkey
     used, alone = make(), make()
     alone.advance(700)
     reached, go_on = Event(), Event()
-    loop = running.run_steps
+    steps = loop.run_steps
 
     def slow(*arguments: Any) -> Any:
         reached.set()
         assert go_on.wait(60)
-        return loop(*arguments)
+        return steps(*arguments)
 
     monkeypatch.setattr(running, "run_steps", slow)
     with inside(reached, go_on, lambda: used.advance(700)):

@@ -47,12 +47,12 @@ def whole_number(what: str, value: Any, low: int, high: int | None = None) -> in
     --------
     >>> whole_number("trials", 3.5, 1, 10)
     Traceback (most recent call last):
-    ValueError: trials is 3.5; it must be a whole number, between 1 and 10
+    ValueError: trials is 3.5; it must be a whole number between 1 and 10
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < low or (high is not None and value > high):
-        allowed = f"{low} or larger" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{what} is {shown(value)}; it must be a whole number, {allowed}")
+        allowed = f", {low} or larger" if high is None else f" between {low} and {high}"
+        raise ValueError(f"{what} is {shown(value)}; it must be a whole number{allowed}")
     return int(value)
 
 
