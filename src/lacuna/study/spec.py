@@ -190,11 +190,14 @@ class Study:
     @classmethod
     def from_data(cls, data: Mapping[str, Any], name: str = "study") -> Study:
         """Check a study given as plain data."""
+        wrong = _wrong_choices(data)
         try:
             spec = StudySpec.model_validate(data)
         except ValidationError as error:
-            raise StudyError("\n".join(f"{name}: {line}" for line in _sentences(error))) from error
-        problems, settings, wrong = _expand(spec)
+            wrong = [*_sentences(error), *wrong]
+        else:
+            problems, settings, more = _expand(spec) if not wrong else ((), (), [])
+            wrong += more
         if wrong:
             raise StudyError("\n".join(f"{name}: {line}" for line in wrong))
         return cls(spec, problems, settings)
@@ -244,8 +247,7 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
             except (TypeError, ValueError) as error:
                 wrong.append(f"missingness[{j}] is {shown(text)} in worlds[{i}]: {error}")
     settings: list[Settings] = []
-    _check_choices("grid", spec.grid, wrong)
-    for i in range(len(spec.methods) if not wrong else 0):
+    for i in range(len(spec.methods)):
         settings += _settings_of(i, spec, worlds, wrong)
     if (n := len(set(problems)) * len(set(settings)) * spec.trials) > _MOST_RUNS:
         wrong.append(f"there would be {n} runs; there must be at most {_MOST_RUNS} in a study: split it by first_trial")
@@ -259,16 +261,28 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
     return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), list(dict.fromkeys(wrong))
 
 
-def _check_choices(place: str, choices: Mapping[str, list[Any]], wrong: list[str]) -> None:
-    for key, values in choices.items():
-        if key not in SETTINGS:
-            wrong.append(f"{place}.{key} is not a key{nearest(key, SETTINGS)}; there are {', '.join(SETTINGS)}")
-            continue
-        for i, value in enumerate(values):
-            try:
-                SETTINGS[key].checked(f"{place}.{key}[{i}]" if len(values) > 1 else f"{place}.{key}", value)
-            except ValueError as error:
-                wrong.append(str(error))
+def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
+    """A sentence for every key of the grid and the methods that is no setting, and every value that no setting takes."""
+    methods = data.get("methods")
+    tables: list[tuple[tuple[int | str, ...], Any]] = [(("grid",), data.get("grid"))]
+    tables += [(("methods", i), table) for i, table in enumerate(methods if isinstance(methods, list) else [])]
+    wrong = []
+    for where, table in tables:
+        for key, given in table.items() if isinstance(table, dict) else ():
+            if key == "name" and where != ("grid",):
+                continue
+            place = _place((*where, key))
+            if key not in SETTINGS:
+                known = SETTINGS if where == ("grid",) else ("name", *SETTINGS)
+                wrong.append(f"{place} is not a key{nearest(key, known)}; there are {', '.join(known)}")
+                continue
+            values = given if isinstance(given, list) else [given]
+            for i, value in enumerate(values):
+                try:
+                    SETTINGS[key].checked(f"{place}[{i}]" if len(values) > 1 else place, value)
+                except ValueError as error:
+                    wrong.append(str(error))
+    return wrong
 
 
 def _settings_of(i: int, spec: StudySpec, worlds: list[TabularMDP], wrong: list[str]) -> list[Settings]:
@@ -277,10 +291,6 @@ def _settings_of(i: int, spec: StudySpec, worlds: list[TabularMDP], wrong: list[
     if chosen.name not in NAMED:
         wrong.append(f"methods[{i}].name is {shown(chosen.name)}{nearest(chosen.name, NAMED)}; it must be one of "
                      f"{', '.join(METHODS)}, or a yardstick: {', '.join(YARDSTICKS)}")  # fmt: skip
-        return []
-    had = len(wrong)
-    _check_choices(f"methods[{i}]", chosen.choices, wrong)
-    if len(wrong) > had:
         return []
     mine = settings_of(NAMED[chosen.name])
     tried = {key: values for key, values in spec.grid.items() if key in mine} | dict(chosen.choices)
