@@ -180,7 +180,7 @@ def test_version(command: Command) -> None:
         (("run", "--world", "lack"), "no world is called 'lack' (did you mean 'lake'?)"),
         (("run", "--world", "corridor", "--stay"), "the world 'corridor' has no parameter 'stay'"),
         (("run", "--missingness", "mcra:0.4"), "no mechanism is called 'mcra'; did you mean 'mcar'?"),
-        (("run", "--missingness", "mcar:4"), "theta of mcar is 4.0; it must be between 0 and 1"),
+        (("run", "--missingness", "mcar:4"), "theta of mcar is 4.0; it must be a number between 0 and 1"),
         (
             ("run", "--missingness", "mfog:0.5,0", "--world", "field"),
             "mfog needs a region called 'fog'; field has none",

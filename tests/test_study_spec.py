@@ -266,9 +266,12 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     # --- missingness that does not fit
     "a rate above 1": (
         change("mcar:0.2", "mcar:2"),
-        ("missingness[0] is 'mcar:2' in worlds[0]", "theta of mcar is 2.0", "it must be between 0 and 1"),
+        ("missingness[0] is 'mcar:2' in worlds[0]", "theta of mcar is 2.0", "it must be a number between 0 and 1"),
     ),
-    "a rate that is nan": (change("mcar:0.2", "mcar:nan"), ("theta of mcar is nan; it must be between 0 and 1",)),
+    "a rate that is nan": (
+        change("mcar:0.2", "mcar:nan"),
+        ("theta of mcar is nan; it must be a number",),
+    ),
     "a rate that is a word": (change("mcar:0.2", "mcar:often"), ("'often' is not a number. Write mcar:THETA",)),
     "too few rates": (
         change("mfog:0.5,0.0", "mfog:0.5"),
@@ -288,8 +291,8 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
         change("wind = 0.2", "wind = true"),
         ("wind of the world 'lake' is True; it must be a number",),
     ),
-    "wind above 1": (change("wind = 0.2", "wind = 1.2"), ("wind is 1.2; it must be between 0 and 1",)),
-    "wind infinite": (change("wind = 0.2", "wind = inf"), ("wind is inf; it must be between 0 and 1",)),
+    "wind above 1": (change("wind = 0.2", "wind = 1.2"), ("wind is 1.2; it must be a number between 0 and 1",)),
+    "wind infinite": (change("wind = 0.2", "wind = inf"), ("wind is inf; it must be a number between 0 and 1",)),
     "wind too large for a float": (change("wind = 0.2", f"wind = {LONG}"), ("wind of the world 'lake' is 9999",)),
     "wind as a table": (
         change("wind = 0.2", "wind = {rows = 0.2}"),

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
 from lacuna.mdp.environment import TabularEnv
-from lacuna.missingness import Mechanism, MissingObservation, RateBy, hide, mcar, mcolor, mfog, parse
+from lacuna.missingness import Mechanism, MissingObservation, RateBy, mcar, mcolor, mfog, parse
+from lacuna.missingness.mechanism import hide
 from lacuna.missingness.wrapper import Encoding
 from lacuna.worlds.registry import WORLDS, make_world, register_envs
 from test_missingness import SPACE, every_mechanism

@@ -1,4 +1,12 @@
-"""A missingness mechanism as arrays, so that one kernel and one wrapper serve them all."""
+"""A missingness mechanism as arrays, so that one kernel and one wrapper serve them all.
+
+The mask m of a newly entered state s, after action a and in mode z of a hidden chain, has the probability
+
+    P(m | s, a, z) = ∏_j θ_j^m_j (1 − θ_j)^(1 − m_j)    with    θ_j = rates[z, a, s, j],    m_j = 1: hidden
+
+The mode moves before every mask: z' ~ chain[z, ·]. With a driver i, component i is drawn first, and if m_i = 1 the
+others take θ_j = fallback[z, a, s, j]. If the whole vector is lost or nothing, one draw at the rate θ_0 decides.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +21,7 @@ from numpy.typing import NDArray
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.missingness.label import LABELS, Label, Verdict, judge
+from lacuna.missingness.label import LABELS, Classification, Label, classify
 
 
 class RateBy(IntEnum):
@@ -186,19 +194,19 @@ class Mechanism:
             raise ValueError(f"{self.name} claims {self.claims}, but its rates make it {self.label}: {self.reason}")
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def classification(self) -> Classification:
         """The label that the rates give, and why."""
-        return judge(self.space, self.rates, self.fallback, self.driver, self.whole, self.shows)
+        return classify(self.space, self.rates, self.fallback, self.driver, self.whole, self.shows)
 
     @property
     def label(self) -> Label:
         """MCAR, MAR or NMAR, worked out from the rates."""
-        return self.verdict.label
+        return self.classification.label
 
     @property
     def reason(self) -> str:
         """Why the label is what it is."""
-        return self.verdict.reason
+        return self.classification.reason
 
     @property
     def n_actions(self) -> int | None:

@@ -17,9 +17,9 @@ from lacuna.kernels.streams import Stream
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.painter import NO_VEIL, Veil
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.missingness.constructors import Where
 from lacuna.missingness.mechanism import Mechanism, RateBy, hide
 from lacuna.missingness.registry import parse
+from lacuna.missingness.tables import Where
 
 Encoding = Literal["token", "dict"]
 
