@@ -18,13 +18,12 @@ from lacuna.mdp.painter import PicturePainter
 from lacuna.mdp.tabular import Dynamics, Outcome, TabularMDP
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
-from lacuna.worlds.registry import WORLDS, make_world, register_envs, world_env
+from lacuna.worlds.registry import WORLDS, make_world, world_env
 from lacuna.worlds.toy_text import cliff_walking_mdp, from_toy_text, frozen_lake_mdp, taxi_mdp
 from lacuna.worlds.toys import bandit, corridor, loop
 
 IDS = [world.env_id for world in WORLDS.values()]
 
-register_envs()
 
 Entries = dict[tuple[int, float, bool], float]
 
@@ -74,17 +73,13 @@ def test_gymnasiums_checker_passes_without_a_warning(env_id: str) -> None:
 
 
 def test_every_world_has_an_id_a_line_and_a_table() -> None:
-    register_envs()
     assert len(IDS) == 8
     assert all(isinstance(make_world(name), TabularMDP) for name in WORLDS)
     assert {env_id for env_id in gymnasium.registry if env_id.startswith("lacuna/")} >= set(IDS)
 
 
 def test_registering_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from lacuna.worlds.registry import register_envs; register_envs(); register_envs(); "
-        "print([m for m in ('numba', 'scipy', 'pygame') if m in sys.modules])"
-    )
+    code = "import sys, lacuna.worlds; print([m for m in ('numba', 'scipy', 'pygame') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from lacuna import MissingObservation, play, register_envs
+from lacuna import MissingObservation, play
 from lacuna.learning.agent import Agent
 from lacuna.learning.methods import METHODS, Settings
 from sentences import one_sentence
-
-register_envs()
 
 
 def wrapped() -> MissingObservation:

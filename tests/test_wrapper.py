@@ -21,12 +21,11 @@ from lacuna.mdp.environment import TabularEnv
 from lacuna.missingness import Mechanism, MissingObservation, RateBy, mcar, mcolor, mfog, parse
 from lacuna.missingness.mechanism import hide
 from lacuna.missingness.wrapper import Encoding
-from lacuna.worlds.registry import WORLDS, make_world, register_envs
+from lacuna.worlds.registry import WORLDS, make_world
 from test_missingness import SPACE, every_mechanism
 
 IDS = [world.env_id for world in WORLDS.values()]
 
-register_envs()
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 LAKE = make_world("lake")
 

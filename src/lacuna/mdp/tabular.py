@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import Space
 from lacuna.mdp.painter import Painter
+from lacuna.validation import whole_number
 
 Outcome = tuple[float, int, float, bool]
 """One way a step can go: ``(probability, next true state, reward, ends the episode)``, as in Gymnasium's ``P``."""
 
 _LONG_ROW = 64
+MAX_ACTIONS, MAX_STEPS = 10**9, 10**18
 
 
 class Dynamics(NamedTuple):
@@ -156,10 +158,8 @@ class TabularMDP:
         )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_actions, int | np.integer) or self.n_actions < 1:
-            raise ValueError(f"n_actions is {self.n_actions}; there must be at least 1")
-        if not isinstance(self.max_steps, int | np.integer) or self.max_steps < 0:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be a whole number, 0 (never) or larger")
+        whole_number("n_actions", self.n_actions, 1, MAX_ACTIONS)
+        whole_number("max_steps", self.max_steps, 0, MAX_STEPS)
         self._own_arrays()
         if not self.action_names:
             object.__setattr__(self, "action_names", tuple(str(a) for a in range(self.n_actions)))
@@ -176,8 +176,8 @@ class TabularMDP:
         kinds: dict[str, type[np.generic]] = dict.fromkeys(("ptr", "next_state", "shows", "restart"), np.int64)
         kinds |= {"probability": np.float64, "reward": np.float64, "ends": np.bool_, "bad": np.bool_}
         for what, kind in kinds.items():
-            object.__setattr__(self, what, _frozen(getattr(self, what), kind))
-        regions = {name: _frozen(states, np.bool_) for name, states in self.regions.items()}
+            object.__setattr__(self, what, frozen_copy(getattr(self, what), kind))
+        regions = {name: frozen_copy(states, np.bool_) for name, states in self.regions.items()}
         object.__setattr__(self, "regions", MappingProxyType(regions))
 
     def _check_transitions(self) -> None:
@@ -275,7 +275,8 @@ class TabularMDP:
         )
 
 
-def _frozen(array: Any, kind: type[np.generic]) -> NDArray[Any]:
+def frozen_copy(array: Any, kind: type[np.generic]) -> NDArray[Any]:
+    """Copy an array, so that nobody can write to it and it has one compiled type."""
     copy = np.array(array, dtype=kind, order="C")
     copy.setflags(write=False)
     return copy

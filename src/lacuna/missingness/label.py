@@ -258,7 +258,7 @@ def _by_visible_components(one: _Slice) -> Classification:
     table = one.rates if one.fallback is None else np.concatenate([one.rates, one.fallback], axis=1)
     if not _differs(table.min(axis=0), table.max(axis=0)).any():
         return Classification("MCAR", "no rate depends on the state")
-    can_hide: Flags = (table > 0).reshape(-1, one.space.d).any(axis=0)
+    can_hide = table.reshape(-1, one.space.d).max(axis=0) > 0
     low, high, _ = one.ranges(table, can_hide)
     if not _differs(low, high).any():
         return Classification("MAR", "the rates depend only on components that are never hidden")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
+from lacuna.mdp.tabular import frozen_copy
 from lacuna.missingness.label import LABELS, Classification, Label, classify
 
 
@@ -106,7 +107,8 @@ class Mechanism:
     def __post_init__(self) -> None:
         for what in ("rates", "chain", "fallback", "shows"):
             if getattr(self, what) is not None:
-                self._own(what, np.int64 if what == "shows" else np.float64)
+                frozen = frozen_copy(getattr(self, what), np.int64 if what == "shows" else np.float64)
+                object.__setattr__(self, what, frozen)
         self._check_shows()
         self._check_table("rates", self.rates)
         self._check_chain()
@@ -114,12 +116,6 @@ class Mechanism:
         if self.whole and (self.rates != self.rates[..., :1]).any():
             raise ValueError(f"{self.name} hides all or nothing, so every component must have the same rate")
         self._check_claim()
-
-    def _own(self, what: str, kind: type[np.generic]) -> None:
-        """Keep a private copy that nobody can write to, so that a mechanism never changes and has one compiled type."""
-        copy = np.array(getattr(self, what), dtype=kind, order="C")
-        copy.setflags(write=False)
-        object.__setattr__(self, what, copy)
 
     def _check_shows(self) -> None:
         if (self.by == RateBy.TRUE) != (self.shows is not None):
@@ -221,8 +217,7 @@ class Mechanism:
         chain[:, -1] = 1.0
         fallback = np.zeros((0, 0, 0, 0)) if self.fallback is None else self.fallback
         # All read-only, whatever the mechanism: kernels are compiled once for all of them.
-        chain.setflags(write=False)
-        fallback.setflags(write=False)
+        chain, fallback = frozen_copy(chain, np.float64), frozen_copy(fallback, np.float64)
         return Hiding(int(self.by), self.driver, self.whole, chain, self.rates, fallback)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.mdp.painter import NO_VEIL, Veil
+from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden
 from lacuna.worlds.lake import COLOURS, Lake
 
 Pixels = NDArray[np.uint8]
@@ -38,7 +38,7 @@ class LakePainter:
     lake
         The world.
     fog
-        Whether to draw the fog even where no veil has any: white cells in a picture, ``?`` in text.
+        Whether to draw the fog even where no hidden has any: white cells in a picture, ``?`` in text.
     cell
         Width of a cell in pixels, at least 8.
 
@@ -73,35 +73,35 @@ class LakePainter:
         if self.cell < 8:
             raise ValueError(f"cell is {self.cell} pixels; it must be at least 8")
 
-    def text(self, state: int, veil: Veil = NO_VEIL) -> str:
+    def text(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
         """The map in force, the agent as ``@``, water as ``~``, under a line that says the rest."""
         row, column, flooded = self.lake.place(state)
         ground = self.lake.ground
         signs = np.where(ground.water[int(flooded)], "~", ".")
         signs[ground.start] = "S"
         signs[ground.goal] = "G"
-        if self.fog or veil.fog:
+        if self.fog or hidden.fog:
             signs[self.lake.fogged] = "?"
         signs[row, column] = "@"
         shown = {"row": f"row {row}", "column": f"column {column}"}
         shown["colour"] = COLOURS[int(ground.colour[int(flooded), row, column])]
-        words = [f"{name} ?" if name in veil.hidden else word for name, word in shown.items()]
+        words = [f"{name} ?" if name in hidden.components else word for name, word in shown.items()]
         heading = f"{'flooded' if flooded else 'dry'}; {', '.join(words)}"
         return "\n".join([heading, *("".join(line) for line in signs)])
 
-    def picture(self, state: int, veil: Veil = NO_VEIL) -> Pixels:
+    def picture(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> Pixels:
         """The world in a true state, agent included, as pixels ``[height, width, 3]``."""
         row, column, flooded = self.lake.place(state)
-        pixels, size = self.scene(flooded=flooded, fog=veil.fog), self.cell
-        if "colour" in veil.hidden:
+        pixels, size = self.scene(flooded=flooded, fog=hidden.fog), self.cell
+        if "colour" in hidden.components:
             inner = pixels[row * size + 1 : (row + 1) * size - 1, column * size + 1 : (column + 1) * size - 1]
             inner[:] = _NO_COLOUR
-        if "row" in veil.hidden:
+        if "row" in hidden.components:
             _tint(pixels[:, column * size : (column + 1) * size])
-        if "column" in veil.hidden:
+        if "column" in hidden.components:
             _tint(pixels[row * size : (row + 1) * size])
         self._disc(pixels, row, column)
-        if "colour" in veil.hidden:
+        if "colour" in hidden.components:
             self._question(pixels, row, column)
         return pixels
 
