@@ -241,7 +241,7 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a misspelt mechanism": (
         change("mcar:0.2", "mcra:0.2"),
-        ("missingness[0] is 'mcra:0.2' in worlds[0]", "did you mean 'mcar'?", "There are none, mcar"),
+        ("missingness[0] is 'mcra:0.2' in worlds[0]", "did you mean 'mcar'?", "there are none, mcar"),
     ),
     "a misspelt vote": (
         change('"majority"', '"majorty"'),
@@ -275,7 +275,7 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     "a rate that is a word": (change("mcar:0.2", "mcar:often"), ("'often' is not a number. Write mcar:THETA",)),
     "too few rates": (
         change("mfog:0.5,0.0", "mfog:0.5"),
-        ("missingness[2] is 'mfog:0.5' in worlds[0]", "it has 1 values", "Write mfog:INSIDE,OUTSIDE"),
+        ("missingness[2] is 'mfog:0.5' in worlds[0]", "it has 1 value", "Write mfog:INSIDE,OUTSIDE"),
     ),
     "fog where there is none": (
         change("wind = 0.2\nstay = true", "").replace('"lake"', '"field"'),
@@ -325,7 +325,7 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     "a corridor of one cell": (with_world('name = "corridor"\nlength = 1'), ("length is 1; it must be",)),
     "a corridor too long": (
         with_world('name = "corridor"\nlength = 99999999999'),
-        ("length is 99999999999; it must be", "at most 1000000"),
+        ("length is 99999999999; it must be", "between 2 and 1000000"),
     ),
     "a field too large": (
         with_world('name = "field"\nn_rows = 99999\nn_columns = 99999'),
