@@ -327,9 +327,9 @@ def test_each_world_advertises_the_pictures_it_has() -> None:
 
 def test_rendering_in_every_mode() -> None:
     lake = Lake()
-    env = TabularEnv(lake.mdp(), "rgb_array", LakePainter(lake, fog=True))
+    env = TabularEnv(lake.mdp(), "rgb_array", LakePainter(lake, cell=16))
     env.reset(seed=0)
-    assert np.array_equal(env.render(), LakePainter(lake, fog=True).picture(113))
+    assert np.array_equal(env.render(), LakePainter(lake, cell=16).picture(113))
     text = world_env("lake", render_mode="ansi")
     text.reset(seed=0)
     assert text.render().startswith("flooded; row 7, column 0, green\n........\n")

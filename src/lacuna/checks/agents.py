@@ -200,10 +200,10 @@ class _Check:
     seed: int
     steps: list[_Step]
     decisions: Decisions
-    """Of an agent that was left in peace."""
+    """Of an agent that nothing interferes with; all others are compared with it."""
 
     def expect(self, actions: list[int], cause: str) -> None:
-        """Refuse other actions than those of the agent that was left in peace."""
+        """Refuse other actions than those of the agent that nothing interferes with."""
         if actions != [action for action, _ in self.decisions]:
             raise CheckFailedError(cause)
 
