@@ -28,9 +28,7 @@ class PlainPainter:
 
     def text(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
         """One line, e.g. ``row 3, column ?``."""
-        space = self.mdp.space
-        values = zip(space.names, space.decode(int(self.mdp.shows[state])), strict=True)
-        return ", ".join(f"{name} {'?' if name in hidden.components else value}" for name, value in values)
+        return self.mdp.describe(state, hidden.components)
 
 
 class TabularEnv(gymnasium.Env[Shown, np.int64]):

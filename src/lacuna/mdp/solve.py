@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from lacuna.mdp.tabular import TabularMDP
+from lacuna.mdp.tabular import TabularMDP, first_of
 from lacuna.validation import number
 
 Floats = NDArray[np.float64]
@@ -120,12 +120,10 @@ def evaluate(mdp: TabularMDP, policy: NDArray[Any], gamma: float) -> Floats:
     inside = np.ones(model.n, dtype=np.bool_)
     if gamma == 1.0:
         inside = _proper(model, choice)
-        trapped = reached(_under(model, choice), start_flags(mdp)) & ~inside
-        if trapped.any():
-            s = int(np.flatnonzero(trapped)[0])
+        if (s := first_of(reached(_under(model, choice), start_flags(mdp)) & ~inside)) is not None:
             raise ValueError(
                 f"with gamma = 1 the policy must end for sure, but episodes reach state {s} "
-                f"({_shown(mdp, s)}), from where it may go on for ever"
+                f"({mdp.describe(s)}), from where it may go on for ever"
             )
     return np.where(inside, _value(model, choice, inside), np.nan)
 
@@ -168,8 +166,7 @@ def _choice(policy: NDArray[Any], model: _Model) -> csr_array[Any]:
     """A policy as a matrix ``[n, n*A]`` that picks (or mixes) the rows of the model."""
     n, A = model.n, model.A
     if policy.shape == (n,) and np.issubdtype(policy.dtype, np.integer):
-        if ((policy < 0) | (policy >= A)).any():
-            s = int(np.flatnonzero((policy < 0) | (policy >= A))[0])
+        if (s := first_of((policy < 0) | (policy >= A))) is not None:
             raise ValueError(f"the policy takes action {policy[s]} in state {s}; there are 0 to {A - 1}")
         return _deterministic(policy, model)
     if policy.shape != (n, A):
@@ -178,9 +175,8 @@ def _choice(policy: NDArray[Any], model: _Model) -> csr_array[Any]:
             f"{n} states, or probabilities of shape ({n}, {A})"
         )
     weights = policy.astype(np.float64)
-    wrong = ~(weights >= 0).all(axis=1) | ~(np.abs(weights.sum(axis=1) - 1.0) <= 1e-9)
-    if wrong.any():
-        s = int(np.flatnonzero(wrong)[0])
+    s = first_of(~(weights >= 0).all(axis=1) | ~(np.abs(weights.sum(axis=1) - 1.0) <= 1e-9))
+    if s is not None:
         raise ValueError(f"the policy's probabilities in state {s} are {weights[s].tolist()}; they must add up to 1")
     ptr = np.arange(0, n * A + 1, A)
     choice: csr_array[Any] = csr_array((weights.ravel(), np.arange(n * A), ptr), shape=(n, n * A))
@@ -308,8 +304,7 @@ def _proper(model: _Model, choice: csr_array[Any]) -> Flags:
 
 def _never_ends(model: _Model, policy: NDArray[np.int64], inside: Flags) -> int | None:
     """A state `inside` from which the policy may never end, if there is one."""
-    trapped = inside & ~_proper(model, _deterministic(policy, model))
-    return int(np.flatnonzero(trapped)[0]) if trapped.any() else None
+    return first_of(inside & ~_proper(model, _deterministic(policy, model)))
 
 
 def reached(P: csr_array[Any], origin: Flags) -> Flags:
@@ -333,15 +328,8 @@ def start_flags(mdp: TabularMDP) -> Flags:
 
 
 def _check_starts(mdp: TabularMDP, inside: Flags) -> None:
-    stuck = start_flags(mdp) & ~inside
-    if stuck.any():
-        s = int(np.flatnonzero(stuck)[0])
+    if (s := first_of(start_flags(mdp) & ~inside)) is not None:
         raise ValueError(
-            f"with gamma = 1 episodes must be able to end, but from start state {s} ({_shown(mdp, s)}) no policy is "
+            f"with gamma = 1 episodes must be able to end, but from start state {s} ({mdp.describe(s)}) no policy is "
             f"sure to; take gamma below 1"
         )
-
-
-def _shown(mdp: TabularMDP, state: int) -> str:
-    values = mdp.space.decode(int(mdp.shows[state]))
-    return ", ".join(f"{name} {value}" for name, value in zip(mdp.space.names, values, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -188,15 +188,12 @@ class TabularMDP:
         for what in ("next_state", "probability", "reward", "ends"):
             if getattr(self, what).shape != (n_outcomes,):
                 raise ValueError(f"{what} has shape {getattr(self, what).shape}; ptr says {n_outcomes} outcomes")
-        if n_outcomes and not ((self.next_state >= 0) & (self.next_state < self.n_states)).all():
-            worst = int(np.flatnonzero((self.next_state < 0) | (self.next_state >= self.n_states))[0])
-            raise ValueError(f"{self._place(worst)} leads to state {self.next_state[worst]}, which does not exist")
-        if not np.isfinite(self.reward).all():
-            worst = int(np.flatnonzero(~np.isfinite(self.reward))[0])
-            raise ValueError(f"{self._place(worst)} pays {self.reward[worst]}; rewards must be finite numbers")
-        if not ((self.probability > 0) & (self.probability <= 1 + 1e-12)).all():
-            worst = int(np.flatnonzero(~((self.probability > 0) & (self.probability <= 1 + 1e-12)))[0])
-            raise ValueError(f"{self._place(worst)} has probability {self.probability[worst]}, not between 0 and 1")
+        if (i := first_of((self.next_state < 0) | (self.next_state >= self.n_states))) is not None:
+            raise ValueError(f"{self._place(i)} leads to state {self.next_state[i]}, which does not exist")
+        if (i := first_of(~np.isfinite(self.reward))) is not None:
+            raise ValueError(f"{self._place(i)} pays {self.reward[i]}; rewards must be finite numbers")
+        if (i := first_of(~((self.probability > 0) & (self.probability <= 1 + 1e-12)))) is not None:
+            raise ValueError(f"{self._place(i)} has probability {self.probability[i]}, not between 0 and 1")
         sums = np.add.reduceat(np.append(self.probability, 0.0), self.ptr[:-1]) if n_rows else np.zeros(0)
         sums[np.diff(self.ptr) == 0] = 0.0
         if not np.allclose(sums, 1.0, rtol=0, atol=1e-9):
@@ -210,8 +207,7 @@ class TabularMDP:
         return f"an outcome of state {s}, action {a}"
 
     def _check_states(self) -> None:
-        if ((self.shows < 0) | (self.shows >= self.space.n_states)).any():
-            s = int(np.flatnonzero((self.shows < 0) | (self.shows >= self.space.n_states))[0])
+        if (s := first_of((self.shows < 0) | (self.shows >= self.space.n_states))) is not None:
             raise ValueError(f"state {s} shows {self.shows[s]}; the space has states 0 to {self.space.n_states - 1}")
         for what, array in {"restart": self.restart, "bad": self.bad, **self.regions}.items():
             if array.shape != (self.n_states,):
@@ -238,6 +234,11 @@ class TabularMDP:
     def n_states(self) -> int:
         """Number of true states."""
         return int(self.shows.shape[0])
+
+    def describe(self, state: int, hidden: Collection[str] = ()) -> str:
+        """What a true state shows, in words: ``row 3, column ?``."""
+        values = zip(self.space.names, self.space.decode(int(self.shows[state])), strict=True)
+        return ", ".join(f"{name} {'?' if name in hidden else value}" for name, value in values)
 
     def outcomes(self, state: int, action: int) -> list[Outcome]:
         """All ways that `action` in `state` can go."""
@@ -273,6 +274,11 @@ class TabularMDP:
             codes=(shown << layout.shifts).sum(axis=1),
             bad=self.bad,
         )
+
+
+def first_of(flags: NDArray[np.bool_]) -> int | None:
+    """Position of the first True, if there is one."""
+    return int(np.argmax(flags)) if flags.any() else None
 
 
 def frozen_copy(array: Any, kind: type[np.generic]) -> NDArray[Any]:

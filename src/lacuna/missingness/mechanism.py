@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.mdp.tabular import frozen_copy
+from lacuna.mdp.tabular import first_of, frozen_copy
 from lacuna.missingness.label import LABELS, Classification, Label, classify
 
 
@@ -125,9 +125,7 @@ class Mechanism:
             return
         if self.shows.ndim != 1 or not self.shows.size:
             raise ValueError(f"shows of {self.name} has shape {self.shows.shape}; it needs one entry per true state")
-        wrong = np.flatnonzero((self.shows < 0) | (self.shows >= self.space.n_states))
-        if wrong.size:
-            s = int(wrong[0])
+        if (s := first_of((self.shows < 0) | (self.shows >= self.space.n_states))) is not None:
             raise ValueError(
                 f"true state {s} of {self.name} shows {self.shows[s]}; "
                 f"the space has states 0 to {self.space.n_states - 1}"
@@ -161,10 +159,10 @@ class Mechanism:
             return
         if self.chain.shape != (n_modes, n_modes):
             raise ValueError(f"chain of {self.name} has shape {self.chain.shape}; it must be ({n_modes}, {n_modes})")
-        wrong = np.flatnonzero(~((self.chain >= 0).all(axis=1) & (np.abs(self.chain.sum(axis=1) - 1) < 1e-9)))
-        if wrong.size:
-            row = self.chain[wrong[0]].tolist()
-            raise ValueError(f"row {wrong[0]} of the chain of {self.name} is {row}; it must be at least 0 and add to 1")
+        z = first_of(~((self.chain >= 0).all(axis=1) & (np.abs(self.chain.sum(axis=1) - 1) < 1e-9)))
+        if z is not None:
+            row = self.chain[z].tolist()
+            raise ValueError(f"row {z} of the chain of {self.name} is {row}; it must be at least 0 and add to 1")
 
     def _check_driver(self) -> None:
         if not -1 <= self.driver < self.space.d:

@@ -85,6 +85,13 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         Keys of the environment's own info to leave out, e.g. Taxi's ``action_mask``, which tells the hidden state. The
         ``episode_ended`` of lacuna's own worlds is left out unless `truth` is asked for.
 
+    Attributes
+    ----------
+    mode : NDArray
+        Mode of the mechanism's hidden chain, in an array of one.
+    stream : Stream
+        The random numbers of the mechanism.
+
     Notes
     -----
     ``info["mask"]`` is always there: an int8 array, 1 = missing. The rest of the environment's info passes through as
@@ -134,10 +141,10 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         self._first_observed, self._truth = first_observed, truth
         self._drop_info = frozenset(drop_info) | (frozenset() if truth else _REVEALING)
         self._first_action = int(getattr(env.action_space, "start", 0)) if self.mechanism.n_actions else 0
-        self._mode = np.zeros(1, dtype=np.int64)
+        self.mode = np.zeros(1, dtype=np.int64)
         self._mask = np.zeros(self._components.d, dtype=np.bool_)
         # Without a seed a run is not meant to be repeated: start anywhere.
-        self._stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
+        self.stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
 
     @cached_property
     def space(self) -> Space:
@@ -150,21 +157,11 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             )
         return self.mechanism.space if sizes == self.mechanism.space.sizes else Space(sizes)
 
-    @property
-    def mode(self) -> int:
-        """Mode of the mechanism's hidden chain."""
-        return int(self._mode[0])
-
-    @property
-    def stream(self) -> Stream:
-        """The random numbers of the mechanism."""
-        return self._stream
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode; a seed also starts the missingness anew."""
         if seed is not None:
-            self._stream = Stream(seed, "missingness")
-            self._mode[0] = 0
+            self.stream = Stream(seed, "missingness")
+            self.mode[0] = 0
         observation, info = self.env.reset(seed=seed, options=options)
         if self._first_observed:
             return self._covered(observation, np.zeros(self._components.d, dtype=np.bool_), info)
@@ -220,7 +217,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         shown = self._shown(observation) if mechanism.by == RateBy.SHOWN else 0
         true = self._true_state() if mechanism.by == RateBy.TRUE else 0
         mask = np.empty(self._components.d, dtype=np.bool_)
-        hide(shown, true, action, self._mode, mechanism.hiding, self._stream.need(mechanism.n_draws), mask)
+        hide(shown, true, action, self.mode, mechanism.hiding, self.stream.need(mechanism.n_draws), mask)
         return mask
 
     def _shown(self, observation: Any) -> int:
