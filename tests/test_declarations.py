@@ -32,7 +32,7 @@ def island(size: int = 3) -> TabularMDP:
 """
 
 DUSK = """
-from lacuna.missingness import Mechanism, mcar, parse
+from lacuna.missingness import Mechanism, mcar
 from lacuna.missingness.registry import mechanism
 from lacuna.missingness.tables import Where
 
@@ -46,9 +46,8 @@ def dusk(where: Where, first: float, last: float = 1.0, *, bright: bool = False)
 def python(code: str, path: Path) -> str:
     """What some code prints, with a folder in front of everything that is installed."""
     environment = os.environ | {"PYTHONPATH": f"{path}:{PACKAGE.parent}", "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=path)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    words = [sys.executable, "-c", code]
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, env=environment, cwd=path).stdout
 
 
 def test_a_world_in_one_more_file_is_known_everywhere(tmp_path: Path) -> None:
