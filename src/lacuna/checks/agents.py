@@ -115,7 +115,9 @@ def _made_up(space: Space, seed: int, n: int) -> Iterator[_Step]:
         yield _Step(rng.integers(space.sizes), mask, float(rng.normal()), bool(rng.random() < 0.05))
 
 
-def _interact(agent: AgentLike, steps: list[_Step]) -> Iterator[tuple[_Step, int]]:
+def _interact(
+    agent: AgentLike, steps: list[_Step], before_acting: Callable[[], None] = lambda: None
+) -> Iterator[tuple[_Step, int]]:
     """Let an agent go through the steps; stops after every action."""
     begins = True
     for step in steps:
@@ -123,6 +125,7 @@ def _interact(agent: AgentLike, steps: list[_Step]) -> Iterator[tuple[_Step, int
             agent.begin(step.observation)
             begins = False
             continue
+        before_acting()
         yield step, agent.act()
         agent.learn(step.reward, step.observation, step.ended)
         begins = step.ended
@@ -138,9 +141,9 @@ Decisions = list[tuple[int, list[float]]]
 def _decisions(agent: AgentLike, steps: list[_Step], n_actions: int) -> Decisions:
     """Actions taken and their probabilities, after checking that they belong together."""
     found: Decisions = []
-    asked = _Asked(agent, n_actions)
-    for _, action in _interact(asked, steps):
-        p = asked.before
+    said: list[NDArray[np.float64]] = []
+    for _, action in _interact(agent, steps, lambda: said.append(_distribution(agent, n_actions))):
+        p = said[-1]
         if isinstance(action, bool) or not isinstance(action, int | np.integer) or not 0 <= action < n_actions:
             raise CheckFailedError(f"act() gave {action!r}; an action is a whole number between 0 and {n_actions - 1}")
         if not p[action] > 0:
@@ -151,21 +154,13 @@ def _decisions(agent: AgentLike, steps: list[_Step], n_actions: int) -> Decision
     return found
 
 
-class _Asked:
-    """An agent that is asked for its probabilities before it acts."""
-
-    def __init__(self, agent: AgentLike, n_actions: int) -> None:
-        self.agent, self.n_actions = agent, n_actions
-        self.begin, self.learn, self.probabilities = agent.begin, agent.learn, agent.probabilities
-        self.before = np.zeros(n_actions)
-
-    def act(self) -> int:
-        self.before = p = np.array(self.agent.probabilities(), dtype=np.float64)
-        if p.shape != (self.n_actions,) or not (p >= 0).all() or abs(p.sum() - 1) > 1e-9:
-            raise CheckFailedError(
-                f"probabilities() gave {p.tolist()}; it must be {self.n_actions} numbers, 0 or larger, that add up to 1"
-            )
-        return self.agent.act()
+def _distribution(agent: AgentLike, n_actions: int) -> NDArray[np.float64]:
+    p = np.array(agent.probabilities(), dtype=np.float64)
+    if p.shape != (n_actions,) or not (p >= 0).all() or abs(p.sum() - 1) > 1e-9:
+        raise CheckFailedError(
+            f"probabilities() gave {p.tolist()}; it must be {n_actions} numbers, 0 or larger, that add up to 1"
+        )
+    return p
 
 
 class _Reusing:

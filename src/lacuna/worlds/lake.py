@@ -321,18 +321,9 @@ def _parse(text: str) -> Ground:
 def _only(signs: NDArray[np.str_], sign: str) -> tuple[int, int]:
     """The one cell that holds `sign`."""
     cells = np.argwhere(signs == sign).tolist()
-    if not cells:
-        n_rows, n_columns = signs.shape
-        raise ValueError(
-            f"the map has no {_SIGNS[sign]} {sign!r} in rows 0 to {n_rows - 1}, columns 0 to {n_columns - 1}; "
-            f"it needs exactly one"
-        )
-    if len(cells) > 1:
-        (row, column), (first_row, first_column) = cells[1], cells[0]
-        raise ValueError(
-            f"map, row {row}, column {column}: a second {_SIGNS[sign]} {sign!r}; "
-            f"the first is in row {first_row}, column {first_column}"
-        )
+    if len(cells) != 1:
+        places = "; ".join(f"row {row}, column {column}" for row, column in cells[:2]) or "none"
+        raise ValueError(f"the map needs exactly one {_SIGNS[sign]} {sign!r} and has {len(cells)}: {places}")
     row, column = cells[0]
     return row, column
 
