@@ -45,7 +45,7 @@ def mechanisms(mdp: TabularMDP) -> dict[str, Mechanism]:
     texts = ("none", "mcar:0.4", "mcolor:0.2,0.4,0.6", "mcolor-xy:0.1,0.2,0.3", "mfog:0.5,0.1", "whole:0.3",
              "bursts:0.1,0.3", "bursts-each:0.2,0.4", "after:right=0.8,else=0.2")  # fmt: skip
     named = {text: parse(text, mdp) for text in texts}
-    seen = by_component(mdp.space, "colour", (0.1, 0.5, 0.9), only_when_seen=True, otherwise=0.3)
+    seen = by_component(mdp.space, "colour", (0.1, 0.5, 0.9), when_hidden=0.3)
     return named | {"latent": by_true_state(mdp, flooded), "driver": seen}
 
 

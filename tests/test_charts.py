@@ -28,6 +28,8 @@ from lacuna.report.panels import LOWEST, Panel, chart_of
 from lacuna.report.styles import DARK, Look, look_of, name_of
 from lacuna.study.selection import MEASURES
 from lacuna.study.store import SCHEMA
+from lacuna.worlds.lake import Lake
+from lacuna.worlds.lake_picture import PALETTE, LakePainter
 
 EVERY = Wanted.plain(*ALL_METHODS)
 
@@ -264,11 +266,27 @@ def test_the_world_is_drawn_as_it_is() -> None:
     dry, flooded = (spec["datasets"][panel["layer"][0]["data"]["name"]] for panel in spec["concat"])
     assert [sum(cell["water"] == "yes" for cell in cells) for cells in (dry, flooded)] == [8, 20]
     assert sum(cell["fog"] == "yes" for cell in dry) == 9
-    assert {cell["place"] for cell in dry if cell["colour"] == "red"} == {
+    assert {cell["place"] for cell in dry if cell["colour"] == "red (r)"} == {
         f"row {row}, column 3" for row in (3, 4, 5, 7)
     }
-    words = [row["text"] for row in spec["datasets"][spec["concat"][1]["layer"][-1]["data"]["name"]]]
+    words = [row["text"] for row in spec["datasets"][spec["concat"][1]["layer"][2]["data"]["name"]]]
     assert [words.count(word) for word in ("S", "G", "≈", "bridge", "fog")] == [1, 1, 20, 1, 1]
+    assert [words.count(letter) for letter in "gor"] == [39, 10, 15]
+
+
+def test_the_chart_and_the_picture_of_the_world_are_one_drawing() -> None:
+    spec, lake = worlds().to_dict(), Lake()
+    for flooded, panel in enumerate(spec["concat"]):
+        picture = LakePainter(lake).picture(lake.state(6, 1, flooded=bool(flooded)))
+        scale = panel["layer"][0]["encoding"]["color"]["scale"]
+        fills = dict(zip(scale["domain"], scale["range"], strict=True))
+        for cell in spec["datasets"][panel["layer"][0]["data"]["name"]]:
+            pixel = picture[cell["top"] * 48 + 40, cell["left"] * 48 + 40].tolist()
+            assert (cell["top"], cell["left"]) in ((7, 0), (6, 7)) or pixel == list(
+                bytes.fromhex(fills[cell["colour"]][1:])
+            )
+        marks = (row for i in (1, 2) for row in spec["datasets"][panel["layer"][i]["data"]["name"]])
+        assert {row.get("fill") or row["ink"] for row in marks} <= set(PALETTE.values())
 
 
 def test_charts_as_files(tmp_path: Path, specs: dict[str, Any]) -> None:

@@ -264,7 +264,7 @@ def test_an_agent_that_can_be_saved_keeps_the_contract() -> None:
         (Reckless, "was taken although its probability was 0.0"),
         (Wandering, "an action is a whole number between 0 and 2"),
         (Fickle, "act\\(\\) changed the probabilities of the decision just made"),
-        (Unseeded, "two agents with seed 0 went two ways"),
+        (Unseeded, "two agents with seed 0 differ"),
         (Deaf, "seeds 0 and 1 gave the same actions throughout; is the seed used"),
         (Communal, "they share something"),
         (Meddling, "the agent changed the observation it was given"),

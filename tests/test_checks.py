@@ -115,7 +115,7 @@ class Moody(TabularEnv):
 
 @pytest.mark.parametrize(("env", "sentence"), [
     (Chatty, r"the info of world holds \['episode_ended', 'state'\]"),
-    (Moody, "Gymnasium's checker refuses world|went two ways from seed 0"),
+    (Moody, "Gymnasium's checker refuses world|took two paths from seed 0"),
 ])  # fmt: skip
 def test_an_environment_that_misbehaves_is_found(env: Any, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worlds, "TabularEnv", env)

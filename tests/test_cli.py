@@ -179,8 +179,8 @@ def test_version(command: Command) -> None:
         (("run", "--driver", "fast"), "driver is 'fast'; it must be one of compiled, stepwise"),
         (("run", "--world", "lack"), "no world is called 'lack' (did you mean 'lake'?)"),
         (("run", "--world", "corridor", "--stay"), "the world 'corridor' has no parameter 'stay'"),
-        (("run", "--missingness", "mcra:0.4"), "no mechanism is called 'mcra'; did you mean 'mcar'?"),
-        (("run", "--missingness", "mcar:4"), "theta of mcar is 4.0; it must be between 0 and 1"),
+        (("run", "--missingness", "mcra:0.4"), "no mechanism is called 'mcra' (did you mean 'mcar'?)"),
+        (("run", "--missingness", "mcar:4"), "theta of mcar is 4.0; it must be a number between 0 and 1"),
         (
             ("run", "--missingness", "mfog:0.5,0", "--world", "field"),
             "mfog needs a region called 'fog'; field has none",

@@ -18,13 +18,12 @@ from lacuna.mdp.painter import PicturePainter
 from lacuna.mdp.tabular import Dynamics, Outcome, TabularMDP
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
-from lacuna.worlds.registry import WORLDS, make_world, register_envs, world_env
+from lacuna.worlds.registry import WORLDS, make_world, world_env
 from lacuna.worlds.toy_text import cliff_walking_mdp, from_toy_text, frozen_lake_mdp, taxi_mdp
 from lacuna.worlds.toys import bandit, corridor, loop
 
 IDS = [world.env_id for world in WORLDS.values()]
 
-register_envs()
 
 Entries = dict[tuple[int, float, bool], float]
 
@@ -74,17 +73,13 @@ def test_gymnasiums_checker_passes_without_a_warning(env_id: str) -> None:
 
 
 def test_every_world_has_an_id_a_line_and_a_table() -> None:
-    register_envs()
     assert len(IDS) == 8
     assert all(isinstance(make_world(name), TabularMDP) for name in WORLDS)
     assert {env_id for env_id in gymnasium.registry if env_id.startswith("lacuna/")} >= set(IDS)
 
 
 def test_registering_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from lacuna.worlds.registry import register_envs; register_envs(); register_envs(); "
-        "print([m for m in ('numba', 'scipy', 'pygame') if m in sys.modules])"
-    )
+    code = "import sys, lacuna.worlds; print([m for m in ('numba', 'scipy', 'pygame') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -167,7 +162,7 @@ def test_any_environment_with_a_table_will_do() -> None:
         (lambda: make_world("qqq"), "no world is called 'qqq'; there are lake"),
         (lambda: make_world("lake", wnd=1), "the world 'lake' has no parameter 'wnd' (did you mean 'wind'?)"),
         (lambda: make_world("loop", zzz=1), "the world 'loop' has no parameter 'zzz'; there are near, far"),
-        (lambda: make_world("lake", wind=2), "wind is 2; it must be between 0 and 1"),
+        (lambda: make_world("lake", wind=2), "wind is 2; it must be a number between 0 and 1"),
         (lambda: gymnasium.make("lacuna/Lake-v0", colour=1), "the world 'lake' has no parameter 'colour'"),
         (lambda: TabularEnv(corridor(), "rgb_array"), "render_mode is 'rgb_array'; corridor can be drawn as ansi"),
         (lambda: TabularEnv(corridor()).reset(options={"x": 1}), "the options ['x']; corridor takes none"),
@@ -332,9 +327,9 @@ def test_each_world_advertises_the_pictures_it_has() -> None:
 
 def test_rendering_in_every_mode() -> None:
     lake = Lake()
-    env = TabularEnv(lake.mdp(), "rgb_array", LakePainter(lake, fog=True))
+    env = TabularEnv(lake.mdp(), "rgb_array", LakePainter(lake, cell=16))
     env.reset(seed=0)
-    assert np.array_equal(env.render(), LakePainter(lake, fog=True).picture(113))
+    assert np.array_equal(env.render(), LakePainter(lake, cell=16).picture(113))
     text = world_env("lake", render_mode="ansi")
     text.reset(seed=0)
     assert text.render().startswith("flooded; row 7, column 0, green\n........\n")

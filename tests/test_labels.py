@@ -113,9 +113,9 @@ def beyond() -> dict[str, tuple[Mechanism, str]]:
         "driver hidden by a constant": (by_component(small, "a", (0.1, 0.4), affects=["b"], hide_driver=0.2), "NMAR"),
         "driver hidden by itself": (by_component(small, "a", (0.1, 0.4), affects=["a"]), "NMAR"),
         "driver acts when seen": (
-            by_component(small, "a", (0.1, 0.4), hide_driver=0.2, only_when_seen=True, otherwise=0.3), "MAR"),
+            by_component(small, "a", (0.1, 0.4), hide_driver=0.2, when_hidden=0.3), "MAR"),
         "driver acts when seen, no difference": (
-            by_component(small, "a", (0.4, 0.4), hide_driver=0.2, only_when_seen=True, otherwise=0.3), "MCAR"),
+            by_component(small, "a", (0.4, 0.4), hide_driver=0.2, when_hidden=0.3), "MCAR"),
         "fog hides what does not tell of it": (mfog((small, fog), 0.5, 0.0, affects=["c"]), "MAR"),
         "fog hides what tells of it": (mfog((small, fog), 0.5, 0.0), "NMAR"),
         "table that is constant": (by_state(small, np.full(12, 0.2)), "MCAR"),
@@ -217,7 +217,7 @@ def test_large_spaces_are_judged_without_patterns() -> None:
     hidden_too = by_component(large, 0, rates, affects=[1, 2], hide_driver=0.1)
     assert hidden_too.label == "NMAR"
     assert "the loss of x1 depends on the value of x0, which can itself be hidden" in hidden_too.reason
-    assert by_component(large, 0, rates, hide_driver=0.1, only_when_seen=True, otherwise=0.5).label == "MAR"
+    assert by_component(large, 0, rates, hide_driver=0.1, when_hidden=0.5).label == "MAR"
     assert by_state(large, np.full(large.n_states, 0.3)).label == "MCAR"
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import naive
+from lacuna.mdp.painter import Hidden
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.worlds.lake import MOVES, PAPER_MAP, Lake, Rewards
-from lacuna.worlds.lake_picture import LakePainter
+from lacuna.worlds.lake_picture import PALETTE, LakePainter, draw
 
 TINY = "S.wG"
 
@@ -131,10 +132,10 @@ def test_a_lake_is_frozen_hashable_and_builds_its_table_once() -> None:
         ({"map": "S..\n..\n..G"}, "map, row 1, column 2: the row has 2 cells where 3 are needed"),
         ({"map": "S..\n....\n..G"}, "map, row 1, column 3: the row has 4 cells where 3 are needed"),
         ({"map": "S..\n\n..G"}, "map, row 1, column 0: the row has 0 cells where 3 are needed"),
-        ({"map": "...\n..G"}, "the map has no start 'S' in rows 0 to 1, columns 0 to 2"),
-        ({"map": "S..\n..."}, "the map has no goal 'G' in rows 0 to 1, columns 0 to 2"),
-        ({"map": "S..\n.SG"}, "map, row 1, column 1: a second start 'S'; the first is in row 0, column 0"),
-        ({"map": "SG.\n..G"}, "map, row 1, column 2: a second goal 'G'; the first is in row 0, column 1"),
+        ({"map": "...\n..G"}, "the map needs exactly one start 'S' and has 0: none"),
+        ({"map": "S..\n..."}, "the map needs exactly one goal 'G' and has 0: none"),
+        ({"map": "S..\n.SG"}, "exactly one start 'S' and has 2: row 0, column 0; row 1, column 1"),
+        ({"map": "SG.\n..G"}, "exactly one goal 'G' and has 2: row 0, column 1; row 1, column 2"),
         ({"map": " \n "}, "the map is empty"),
         ({"map": TINY, "fog": "..?."}, "fog map, row 0, column 2: '?' is unknown; there are '.' clear, '#' fog"),
         ({"map": TINY, "fog": "..#"}, "fog map, row 0, column 3: the row has 3 cells where 4 are needed"),
@@ -142,12 +143,12 @@ def test_a_lake_is_frozen_hashable_and_builds_its_table_once() -> None:
         ({"fog": (0, 8, 5, 7)}, "fog is rows 0 to 8, columns 5 to 7; the map has rows 0 to 7 and columns 0 to 7"),
         ({"fog": (2, 1, 5, 7)}, "fog is rows 2 to 1"),
         ({"fog": (0, 1)}, "fog is (0, 1); it must be (first row, last row, first column, last column)"),
-        ({"wind": 1.5}, "wind is 1.5; it must be between 0 and 1"),
-        ({"flood": -0.1}, "flood is -0.1; it must be between 0 and 1"),
-        ({"flood": float("nan")}, "flood is nan; it must be between 0 and 1"),
+        ({"wind": 1.5}, "wind is 1.5; it must be a number between 0 and 1"),
+        ({"flood": -0.1}, "flood is -0.1; it must be a number between 0 and 1"),
+        ({"flood": float("nan")}, "flood is nan; it must be a number between 0 and 1"),
         ({"rewards": (1.0, 2.0)}, "rewards are (1.0, 2.0); there must be 3: land, water, goal"),
         ({"rewards": (-1.0, float("inf"), 1.0)}, "the reward for water is inf; it must be a finite number"),
-        ({"max_steps": -1}, "max_steps is -1; it must be 0 (never) or larger"),
+        ({"max_steps": -1}, "max_steps is -1; it must be a whole number between 0 and"),
     ],
 )
 def test_wrong_parameters_are_refused_with_a_sentence(parameters: dict[str, Any], message: str) -> None:
@@ -165,34 +166,42 @@ def test_places_outside_the_map_are_refused() -> None:
 @pytest.mark.parametrize("fog", [False, True])
 @pytest.mark.parametrize("flooded", [False, True])
 def test_the_four_panels_of_figure_2(flooded: bool, fog: bool) -> None:
-    scene = LakePainter(Lake(), fog=fog).scene(flooded=flooded)
-    assert scene.shape == (384, 384, 3)
-    assert scene.dtype == np.uint8
-    centre = scene[24::48, 24::48]
-    fills = {0: (154, 205, 110), 1: (247, 179, 84), 2: (228, 96, 82)}
+    lake = Lake()
+    picture = LakePainter(lake).picture(lake.state(6, 1, flooded=flooded), Hidden(fog=fog))
+    assert picture.shape == (384, 384, 3)
+    assert picture.dtype == np.uint8
+    colours = {name: list(bytes.fromhex(value[1:])) for name, value in PALETTE.items()}
     for row, column in product(range(8), range(8)):
-        expected = fills[naive.colour(row, column, flooded)]
+        home = (row, column) in (naive.START, naive.GOAL)
+        fill = colours["home" if home else ("green", "orange", "red")[naive.colour(row, column, flooded)]]
         if fog and row <= 2 and column >= 5:
-            expected = (255, 255, 255)
-        if (row, column) in (naive.START, naive.GOAL):
-            expected = (30, 112, 58)
-        assert tuple(centre[row, column].tolist()) == expected, (row, column)
-    blue, black = (24, 74, 190), (0, 0, 0)
-    for row, column in product(range(8), range(8)):
-        left_edge = tuple(scene[row * 48 + 24, column * 48 + 2].tolist())
+            fill = np.rint(0.62 * 255 + 0.38 * np.array(fill)).tolist()
+        # Beside the letters, the agent and the shore.
+        assert picture[row * 48 + 40, column * 48 + 40].tolist() == fill, (row, column)
+        left_edge = picture[row * 48 + 24, column * 48 + 2].tolist()
         on_shore = naive.is_water(row, column, flooded) and not naive.is_water(row, column - 1, flooded)
-        assert (left_edge == blue) is on_shore, (row, column)
-        assert (left_edge == black) is ((row, column) in (naive.START, naive.GOAL)), (row, column)
+        assert (left_edge == colours["water"]) is on_shore, (row, column)
+        assert (left_edge == colours["ink"]) is home, (row, column)
+
+
+def test_every_cell_has_the_letter_of_its_colour() -> None:
+    for flooded in (False, True):
+        letters = {(int(one.row), int(one.column)): one.text for one in draw(Lake(), flooded=flooded).letters[::-1]}
+        for row, column in product(range(8), range(8)):
+            assert letters[row, column] == "gor"[naive.colour(row, column, flooded)]
+    dark = LakePainter(Lake(), cell=24).picture(0)[2:10, 39:46] < 40
+    assert dark.all(axis=2).any(), "written in a picture, if there is room"
 
 
 def test_the_agent_is_a_dark_disc_in_its_cell_only() -> None:
     lake = Lake()
     painter = LakePainter(lake, cell=20)
-    picture, scene = painter.picture(lake.state(1, 2, flooded=True)), painter.scene(flooded=True)
-    changed = (picture != scene).any(axis=2)
-    assert picture[30, 50].tolist() == [44, 44, 52]
-    assert changed[20:40, 40:60].any()
-    changed[20:40, 40:60] = False
+    picture, other = (painter.picture(lake.state(1, column, flooded=True)) for column in (2, 4))
+    changed = (picture != other).any(axis=2)
+    assert picture[30, 50].tolist() == other[30, 90].tolist() == [44, 44, 52]
+    for left in (40, 80):
+        assert changed[20:40, left : left + 20].any()
+        changed[20:40, left : left + 20] = False
     assert not changed.any()
 
 

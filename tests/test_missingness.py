@@ -22,7 +22,6 @@ from lacuna.missingness import (
     by_component,
     by_state,
     by_true_state,
-    hide,
     mcar,
     mcolor,
     mfog,
@@ -31,6 +30,7 @@ from lacuna.missingness import (
     whole,
 )
 from lacuna.missingness.label import pattern_probabilities, patterns
+from lacuna.missingness.mechanism import hide
 from lacuna.worlds.registry import make_world
 
 SPACE = Space((3, 2, 3), ("row", "column", "colour"))
@@ -59,7 +59,7 @@ def every_mechanism() -> dict[str, Mechanism]:
         "mcolor-xy": mcolor(SPACE, (0.2, 0.4, 0.6), hide_colour=False),
         "by component": by_component(SPACE, "row", (0.0, 0.5, 1.0), affects=["colour"], hide_driver=0.3),
         "only when seen": by_component(
-            SPACE, "colour", (0.1, 0.5, 0.9), hide_driver=0.4, only_when_seen=True, otherwise=0.7),
+            SPACE, "colour", (0.1, 0.5, 0.9), hide_driver=0.4, when_hidden=0.7),
         "mfog": mfog((SPACE, np.arange(18) < 6), 0.5, 0.1),
         "latent": by_true_state(world(), rng.random((6, 2))),
         "by state": by_state(SPACE, table),
@@ -135,7 +135,7 @@ def test_bursts_by_component_have_a_chain_each() -> None:
 
 
 def test_a_driver_that_is_hidden_hands_over_to_the_fallback() -> None:
-    mechanism = by_component(SPACE, "colour", (1, 1, 1), hide_driver=0.5, only_when_seen=True, otherwise=0.0)
+    mechanism = by_component(SPACE, "colour", (1, 1, 1), hide_driver=0.5, when_hidden=0.0)
     _, drawn = masks(mechanism, 0, -1, 200, seed=0)
     assert drawn[:, 2].any()
     assert (drawn[:, 0] == ~drawn[:, 2]).all()
@@ -201,8 +201,9 @@ def test_a_name_is_the_text_that_makes_the_mechanism(text: str) -> None:
 
 def test_every_mechanism_with_a_text_says_how_it_is_written() -> None:
     assert len(MECHANISMS) == 9
-    for name, line in MECHANISMS.items():
-        assert line.startswith(name)
+    for name, kind in MECHANISMS.items():
+        assert kind.written.startswith(name)
+        assert kind.about
 
 
 def test_actions_can_be_given_by_name() -> None:
@@ -211,32 +212,32 @@ def test_actions_can_be_given_by_name() -> None:
 
 
 @pytest.mark.parametrize(("text", "where", "sentence"), [
-    ("mcra:0.4", SPACE, r"no mechanism is called 'mcra'; did you mean 'mcar'\? There are none, mcar"),
-    ("xyzzy", SPACE, r"no mechanism is called 'xyzzy'; there are none, mcar, mcolor"),
+    ("mcra:0.4", SPACE, r"no mechanism is called 'mcra' \(did you mean 'mcar'\?\); there are none, mcar"),
+    ("xyzzy", SPACE, r"no mechanism is called 'xyzzy'; there are none, mcar, whole"),
     ("", SPACE, r"no mechanism is called ''"),
-    ("none:1", SPACE, r"'none:1' is not a mechanism: it has 1 values. Write none"),
+    ("none:1", SPACE, r"'none:1' is not a mechanism: it has 1 value. Write none"),
     ("mcar", SPACE, r"'mcar' is not a mechanism: it has 0 values. Write mcar:THETA"),
     ("mcar:", SPACE, r"'' is not a number"),
     ("mcar:x", SPACE, r"'x' is not a number"),
-    ("mcar:1.5", SPACE, r"theta of mcar is 1.5; it must be between 0 and 1"),
-    ("mcar:nan", SPACE, r"theta of mcar is nan; it must be between 0 and 1"),
+    ("mcar:1.5", SPACE, r"theta of mcar is 1.5; it must be a number between 0 and 1"),
+    ("mcar:nan", SPACE, r"theta of mcar is nan; it must be a number between 0 and 1"),
     ("mcar:0.1,0.2", SPACE, r"mcar has 2 rates for 3 components \('row', 'column', 'colour'\); give 1 or 3"),
     ("mcolor:0.1,0.2", SPACE, r"mcolor:0.1,0.2 has 2 rates; colour has 3 values"),
     ("mcolor:0.1,0.2,0.3", Space((2, 2)), r"mcolor needs a component called 'colour'; there are x0, x1"),
-    ("mfog:0.5,0.0", SPACE, r"it needs a world with a region called 'fog'"),
-    ("mfog:0.5", LAKE, r"it has 1 values. Write mfog:INSIDE,OUTSIDE"),
-    ("mfog:0.5,-1", LAKE, r"outside of mfog is -1.0; it must be between 0 and 1"),
+    ("mfog:0.5,0.0", SPACE, r"mfog needs a world with a region called 'fog', not Space"),
+    ("mfog:0.5", LAKE, r"it has 1 value. Write mfog:INSIDE,OUTSIDE"),
+    ("mfog:0.5,-1", LAKE, r"outside of mfog is -1.0; it must be a number between 0 and 1"),
     ("mfog:0.5,0", world(), r"mfog needs a region called 'fog'; world has none"),
     ("whole:0.1,0.2", SPACE, r"it has 2 values. Write whole:THETA"),
-    ("bursts:0.1", SPACE, r"it has 1 values. Write bursts:ENTER"),
-    ("bursts:0.1,2", SPACE, r"leave of bursts is 2.0; it must be between 0 and 1"),
+    ("bursts:0.1", SPACE, r"it has 1 value. Write bursts:ENTER"),
+    ("bursts:0.1,2", SPACE, r"leave of bursts is 2.0; it must be a number between 0 and 1"),
     ("bursts-each:0.1,0.2", 9, r"bursts-each has 9 components; a chain for each needs 2\^d modes, so at most 8"),
     ("after:0=0.5", SPACE, r"it needs to know how many actions there are"),
     ("after", LAKE, r"it names no action"),
     ("after:0", LAKE, r"'0' has no rate"),
     ("after:jump=0.5", world(), r"no action is called 'jump'; there are slow, fast"),
     ("after:9=0.5", world(), r"after has a rate for action 9; there are actions 0 to 1"),
-    ("after:0=2", world(), r"action 0 of after is 2.0; it must be between 0 and 1"),
+    ("after:0=2", world(), r"action 0 of after is 2.0; it must be a number between 0 and 1"),
     ("mcar:0.4", 0, r"a mechanism is for a Space, a TabularMDP or a number of components from 1 to 1000000, not 0"),
 ])  # fmt: skip
 def test_a_text_that_is_no_mechanism_is_refused_with_a_sentence(text: str, where: Any, sentence: str) -> None:
@@ -281,10 +282,9 @@ def test_arrays_that_are_no_mechanism_are_refused_with_a_sentence(arguments: dic
     (lambda: by_component(SPACE, "row", (0.1, 0.2, 0.3), affects=[7]), r"component 7 does not exist"),
     (lambda: by_component(SPACE, "row", (0.1,)), r"by-row has 1 rates; row has 3 values"),
     (lambda: by_component(SPACE, "row", (0.1, 0.2, 0.3), hide_driver=0.5), r"hides row by its own value already"),
-    (lambda: by_component(SPACE, "row", (0.1, 0.2, 0.3), affects=["row"], only_when_seen=True, otherwise=0.1),
+    (lambda: by_component(SPACE, "row", (0.1, 0.2, 0.3), affects=["row"], when_hidden=0.1),
      r"row cannot be among the affected"),
-    (lambda: by_component(SPACE, "row", (0.1, 0.2, 0.3), only_when_seen=True), r"only_when_seen and otherwise"),
-    (lambda: by_component(SPACE, "row", (0.1, 0.2, 0.3), otherwise=0.1), r"only_when_seen and otherwise"),
+    (lambda: by_component(SPACE, "row", (0.1, 0.2, 0.3), when_hidden=2), r"when_hidden of by-row is 2; it must be"),
     (lambda: by_state(SPACE, np.zeros(7)), r"the table of by-state has shape \(7,\); it must be \(18,\) or \(18, 3\)"),
     (lambda: by_state(SPACE, np.full(18, 3.0)), r"rates\[0, 0, 0, 0\] of by-state is 3.0"),
     (lambda: by_true_state(world(), np.zeros(7)), r"must be \(6,\) or \(6, 2\): the true states of world"),

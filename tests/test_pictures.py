@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lacuna.mdp.environment import PlainPainter, TabularEnv
-from lacuna.mdp.painter import NO_VEIL, Veil
+from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden
 from lacuna.missingness import Mechanism, MissingObservation, by_state, by_true_state
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
-from lacuna.worlds.registry import WORLDS, make_world, register_envs, world_env
+from lacuna.worlds.registry import WORLDS, make_world, world_env
 
-register_envs()
 LAKE = Lake()
 CELL = 16
 PAINTER = LakePainter(LAKE, cell=CELL)
@@ -42,7 +41,7 @@ def test_in_plain_text_exactly_what_is_hidden_is_a_question_mark(world: str, dat
     mdp = make_world(world)
     state = data.draw(st.integers(0, mdp.n_states - 1))
     hidden = data.draw(st.frozensets(st.sampled_from(mdp.space.names)))
-    parts = PlainPainter(mdp).text(state, Veil(hidden)).split(", ")
+    parts = PlainPainter(mdp).text(state, Hidden(hidden)).split(", ")
     values = mdp.space.decode(int(mdp.shows[state]))
     for part, name, value in zip(parts, mdp.space.names, values, strict=True):
         assert part == f"{name} {'?' if name in hidden else value}"
@@ -51,12 +50,12 @@ def test_in_plain_text_exactly_what_is_hidden_is_a_question_mark(world: str, dat
 @pytest.mark.parametrize("hidden", EVERY, ids=lambda hidden: "-".join(sorted(hidden)) or "nothing")
 def test_the_text_of_a_lake_marks_what_is_hidden_and_keeps_its_map(hidden: frozenset[str]) -> None:
     state = LAKE.state(6, 1, flooded=True)
-    heading, *lines = PAINTER.text(state, Veil(hidden)).splitlines()
+    heading, *lines = PAINTER.text(state, Hidden(hidden)).splitlines()
     shown = {"row": "row 6", "column": "column 1", "colour": "green"}
     words = [f"{name} ?" if name in hidden else shown[name] for name in NAMES]
     assert heading == f"flooded; {', '.join(words)}"
     assert lines == PAINTER.text(state).splitlines()[1:]
-    in_fog = PAINTER.text(state, Veil(hidden, fog=True)).splitlines()[1:]
+    in_fog = PAINTER.text(state, Hidden(hidden, fog=True)).splitlines()[1:]
     assert [[sign == "?" for sign in line] for line in in_fog] == LAKE.fogged.tolist()
 
 
@@ -65,12 +64,12 @@ def test_the_text_of_a_lake_marks_what_is_hidden_and_keeps_its_map(hidden: froze
 @effort(max_examples=30, deadline=None)
 def test_in_a_picture_every_hidden_component_has_its_own_place(fog: bool, state: int) -> None:
     row, column, _ = LAKE.place(state)
-    clear = PAINTER.picture(state, Veil(fog=fog))
+    clear = PAINTER.picture(state, Hidden(fog=fog))
     places = {name: np.zeros(clear.shape[:2], dtype=np.bool_) for name in NAMES}
     places["row"][:, column * CELL : (column + 1) * CELL] = True
     places["column"][row * CELL : (row + 1) * CELL] = True
     places["colour"] = places["row"] & places["column"]
-    pictures = {hidden: PAINTER.picture(state, Veil(hidden, fog=fog)) for hidden in EVERY}
+    pictures = {hidden: PAINTER.picture(state, Hidden(hidden, fog=fog)) for hidden in EVERY}
     assert len({picture.tobytes() for picture in pictures.values()}) == len(EVERY)
     for hidden, picture in pictures.items():
         marked = np.zeros(clear.shape[:2], dtype=np.bool_)
@@ -83,14 +82,15 @@ def test_in_a_picture_every_hidden_component_has_its_own_place(fog: bool, state:
 
 
 @pytest.mark.parametrize("flooded", [False, True])
-def test_the_fog_is_white_and_nothing_else_changes(flooded: bool) -> None:
+def test_the_fog_is_a_white_haze_and_nothing_else_changes(flooded: bool) -> None:
     state = LAKE.state(7, 0, flooded=flooded)
-    clear, foggy = PAINTER.picture(state), PAINTER.picture(state, Veil(fog=True))
+    clear, foggy = PAINTER.picture(state), PAINTER.picture(state, Hidden(fog=True))
     cells = np.repeat(np.repeat(LAKE.fogged, CELL, axis=0), CELL, axis=1)
     assert not differs(clear, foggy)[~cells].any()
-    middle = CELL // 2
-    assert (foggy[middle::CELL, middle::CELL][LAKE.fogged] == 255).all()
-    assert np.array_equal(foggy, LakePainter(LAKE, fog=True, cell=CELL).picture(state))
+    assert (foggy >= clear).all()
+    corner = CELL * 3 // 4
+    before, after = (picture[corner::CELL, corner::CELL][LAKE.fogged] for picture in (clear, foggy))
+    assert (after.min(axis=1) > before.min(axis=1)).all()
 
 
 # --- the wrapper -----------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_the_wrapper_draws_what_it_hides(case: str, mode: str) -> None:
     for action in np.random.default_rng(5).integers(8, size=60):
         hidden = frozenset(name for name, lost in zip(NAMES, info["mask"], strict=True) if lost)
         masks.add(hidden)
-        assert np.array_equal(env.render(), draw(bare.true_state, Veil(hidden, fog)))
+        assert np.array_equal(env.render(), draw(bare.true_state, Hidden(hidden, fog)))
         assert np.array_equal(bare.render(), draw(bare.true_state)), "alone it shows nothing hidden"
         _, _, terminated, truncated, info = env.step(action)
         if terminated or truncated:
@@ -155,9 +155,9 @@ def test_what_is_not_ours_or_not_drawn_stays_as_it_is() -> None:
     assert "?" not in other.render()
 
 
-def test_a_picture_that_fails_leaves_no_veil() -> None:
+def test_a_picture_that_fails_leaves_nothing_hidden() -> None:
     bare = TabularEnv(MDP, "ansi", PAINTER)
     env = MissingObservation(bare, "mcar:1.0")
     with pytest.raises(RuntimeError, match="render was called before the first reset"):
         env.render()
-    assert bare.veil == NO_VEIL
+    assert bare.hidden == NOTHING_HIDDEN

@@ -12,14 +12,12 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from lacuna import MissingObservation, register_envs
+from lacuna import MissingObservation
 from lacuna.learning.agent import Agent
 from lacuna.learning.methods import METHODS
 from lacuna.learning.settings import Settings
 from lacuna.running.play import play
 from sentences import one_sentence
-
-register_envs()
 
 
 def wrapped() -> MissingObservation:

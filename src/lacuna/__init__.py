@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lacuna.version import __version__
-from lacuna.worlds.registry import make_world, register_envs
+from lacuna.worlds.registry import make_world
 
 if TYPE_CHECKING:
     from lacuna.kernels.space import Space
@@ -40,7 +40,6 @@ __all__ = [
     "__version__",
     "make_world",
     "play",
-    "register_envs",
     "run_trial",
 ]
 
@@ -65,6 +64,3 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'lacuna' has no attribute {name!r}")
     return getattr(import_module(f"lacuna.{_HOME[name]}"), name)
-
-
-register_envs()

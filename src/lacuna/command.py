@@ -209,9 +209,8 @@ def worlds() -> None:
     for name, world in WORLDS.items():
         typer.echo(f"  {name:14} {world.about}")
     typer.echo("\nMissingness (--missingness):")
-    for about in MECHANISMS.values():
-        spelling, _, meaning = about.partition(": ")
-        typer.echo(f"  {spelling}\n      {meaning}")
+    for kind in MECHANISMS.values():
+        typer.echo(f"  {kind.written}\n      {kind.about}")
 
 
 @app.command()

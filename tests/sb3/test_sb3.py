@@ -9,11 +9,10 @@ import gymnasium as gym
 import pytest
 
 from lacuna.missingness import MissingObservation
-from lacuna.worlds.registry import WORLDS, register_envs
+from lacuna.worlds.registry import WORLDS
 
 IDS = [world.env_id for world in WORLDS.values()]
 
-register_envs()
 
 # Imported by name: type checking must work where Stable-Baselines3 and torch are not installed.
 baselines: Any = import_module("stable_baselines3")

@@ -30,14 +30,24 @@ Progress = Callable[[str], None]
 
 
 def measure(repeats: int = 7, progress: Progress = lambda _: None) -> dict[str, Any]:
-    """Time every method on one core, then on all, then the C++ loop and the growth with the size of the world."""
+    """Time every method on one core, next to the C++ loop; then all cores; then larger worlds.
+
+    Parameters
+    ----------
+    repeats
+        Runs of each kind; the best one counts.
+    progress
+        Is told what is measured next.
+
+    Returns
+    -------
+    dict
+        Nanoseconds per step and bytes of the counts, as plain data; `show` gives it as text.
+    """
     lake = Lake().mdp()
     with tempfile.TemporaryDirectory() as folder:
         cpp = CppLoop.compile(Path(folder), lake)
-        steps = [
-            _one_core(lake, name, settings, theta, repeats, cpp, progress)
-            for name, settings, theta in _settings_to_time()
-        ]  # fmt: skip
+        steps = [_one_core(lake, *what, repeats, cpp, progress) for what in _settings_to_time()]
     return {
         "lacuna": __version__,
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
@@ -45,7 +55,7 @@ def measure(repeats: int = 7, progress: Progress = lambda _: None) -> dict[str, 
         "compiler": cpp.version if cpp else None,
         "one_core": steps,
         "all_cores": _all_cores(lake, repeats, progress),
-        "by_size": [_size(n, repeats, progress) for n in (8, 64, 577)],
+        "by_size": [_by_size(n, repeats, progress) for n in (8, 64, 577)],
     }
 
 
@@ -109,7 +119,7 @@ def _all_cores(mdp: TabularMDP, repeats: int, progress: Progress) -> dict[str, A
     return {"cores": cores, "ns_per_step_one": one, "ns_per_step_all": every, "speed_up": one / every}
 
 
-def _size(n: int, repeats: int, progress: Progress) -> dict[str, Any]:
+def _by_size(n: int, repeats: int, progress: Progress) -> dict[str, Any]:
     """Cost of a step and memory of the counts in a lake of n x n cells."""
     progress(f"a lake of {n} x {n} cells")
     mdp = Lake(map=_big_map(n)).mdp()
@@ -160,8 +170,8 @@ def _world_bytes(mdp: TabularMDP) -> bytes:
     world = mdp.dynamics
     starts = [next(iter(start)) for start in mdp.starts]
     head = [mdp.n_states, mdp.n_actions, mdp.next_state.shape[0], mdp.space.d, *starts]
-    whole = [head, world.ptr, world.next_state, world.ends, mdp.space.sizes, world.shown, world.bad, world.restart]
-    body = b"".join(np.ascontiguousarray(part, dtype=np.int64).tobytes() for part in whole)
+    integers = [head, world.ptr, world.next_state, world.ends, mdp.space.sizes, world.shown, world.bad, world.restart]
+    body = b"".join(np.ascontiguousarray(array, dtype=np.int64).tobytes() for array in integers)
     return body + world.cumulative.tobytes() + world.reward.tobytes()
 
 

@@ -9,7 +9,9 @@ from scipy.stats import binom
 FALSE_ALARM = 1e-6
 """Probability that a check of frequencies, all its comparisons together, fails although nothing is wrong."""
 
-MOVES = 2_000_000
+DRAWS = 2_000_000
+"""How many draws one check of frequencies makes, about."""
+
 _MAX_ROWS = 1000
 
 Integers = NDArray[np.int64]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.checks.chance import MOVES, CheckFailedError, Integers, improbable, sample_of
+from lacuna.checks.chance import DRAWS, CheckFailedError, Integers, improbable, sample_of
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.streams import Stream, Uniforms
 from lacuna.missingness.mechanism import Hiding, Mechanism, RateBy, hide
@@ -18,7 +18,12 @@ from lacuna.missingness.wrapper import Encoding, MissingObservation
 
 
 def check_mechanism(mechanism: Mechanism, seed: int = 0) -> None:
-    """Check a mechanism: arrays and claim, numbers used, rates, and that nothing hidden shows.
+    """Check that a mechanism keeps its contract.
+
+    1. Its arrays are those of a `Mechanism`, and the label it claims, if any, is that of its rates.
+    2. Every mask uses ``n_draws`` random numbers, so that paired runs stay aligned.
+    3. Masks and modes are drawn as often as the rates and the chain say (exact binomial tails).
+    4. In both encodings of `MissingObservation`, states that look alike under a mask give the same observation.
 
     Parameters
     ----------
@@ -26,6 +31,11 @@ def check_mechanism(mechanism: Mechanism, seed: int = 0) -> None:
         The mechanism.
     seed
         Seed of everything that is drawn; the same seed, the same answer.
+
+    Raises
+    ------
+    CheckFailedError
+        If the contract does not hold; the message names the likely cause.
 
     Examples
     --------
@@ -46,7 +56,7 @@ def _check_rates(mechanism: Mechanism, seed: int) -> None:
     """Draw masks of many rows after every action; compare numbers used, moves of the chain, and rates."""
     n_modes, n_entries, n_rows, d = mechanism.rates.shape
     rows = sample_of(n_rows)
-    n = max(200, MOVES // (rows.size * n_entries * d))
+    n = max(200, DRAWS // (rows.size * n_entries * d))
     stream = Stream(seed, "missingness")
     visits = np.zeros((n_entries, rows.size, n_modes, 2), dtype=np.int64)
     hits = np.zeros((n_entries, rows.size, n_modes, 2, d), dtype=np.int64)
@@ -58,8 +68,8 @@ def _check_rates(mechanism: Mechanism, seed: int) -> None:
         # A mask that asks for too many numbers must not read beyond the block.
         numbers = stream.need(n * (d + 1))
         action = a if a < n_entries - 1 else -1
-        row, how = int(rows[k]), mechanism.hiding
-        _tally_masks(row, action, n, mode, how, numbers, mask, moves, visits[a, k], hits[a, k])
+        tally = _Tally(mode, mask, moves, visits[a, k], hits[a, k])
+        _tally_masks(int(rows[k]), action, n, mechanism.hiding, numbers, tally)
         if stream.position - before != n * mechanism.n_draws:
             raise CheckFailedError(
                 f"{n} masks of {mechanism.name} used {stream.position - before} numbers; n_draws says "
@@ -69,20 +79,30 @@ def _check_rates(mechanism: Mechanism, seed: int) -> None:
     _compare_rates(mechanism, rows, visits, hits)
 
 
+class _Tally(NamedTuple):
+    """The mode and mask of this moment, and what was counted."""
+
+    mode: Integers
+    mask: NDArray[np.bool_]
+    moves: Integers
+    """``[mode, next mode]``."""
+    visits: Integers
+    """``[mode, driver hidden]``."""
+    hits: Integers
+    """``[mode, driver hidden, component]``: how often it was hidden."""
+
+
 @kernel
-def _tally_masks(
-    row: int, action: int, n: int, mode: Integers, how: Hiding, uniforms: Uniforms, mask: NDArray[np.bool_],
-    moves: Integers, visits: Integers, hits: Integers,
-) -> None:  # fmt: skip
-    """Count masks by mode and by whether the driver was hidden."""
+def _tally_masks(row: int, action: int, n: int, how: Hiding, uniforms: Uniforms, tally: _Tally) -> None:
     for _ in range(n):
-        before = mode[0]
-        hide(row, row, action, mode, how, uniforms, mask)
-        moves[before, mode[0]] += 1
-        lost = 1 if how.driver >= 0 and mask[how.driver] else 0
-        visits[mode[0], lost] += 1
-        for j in range(mask.shape[0]):
-            hits[mode[0], lost, j] += mask[j]
+        before = tally.mode[0]
+        hide(row, row, action, tally.mode, how, uniforms, tally.mask)
+        now = tally.mode[0]
+        tally.moves[before, now] += 1
+        lost = 1 if how.driver >= 0 and tally.mask[how.driver] else 0
+        tally.visits[now, lost] += 1
+        for j in range(tally.mask.shape[0]):
+            tally.hits[now, lost, j] += tally.mask[j]
 
 
 def _compare_chain(mechanism: Mechanism, moves: Integers) -> None:
@@ -102,9 +122,9 @@ def _compare_rates(mechanism: Mechanism, rows: Integers, visits: Integers, hits:
     expected = np.stack([mechanism.rates, when_hidden])[:, :, :, rows].transpose(2, 3, 1, 0, 4).copy()
     totals = np.broadcast_to(visits[..., None], hits.shape).copy()
     if mechanism.driver >= 0:
-        # The driver's own rate is judged over all masks, whether it was hidden or not.
+        # The driver's own rate is compared over all masks, whether it was hidden or not.
         own = (..., mechanism.driver)
-        hits[own], totals[own] = (part.sum(axis=-1, keepdims=True) for part in (hits[own], visits))
+        hits[own], totals[own] = (counts.sum(axis=-1, keepdims=True) for counts in (hits[own], visits))
         expected[own] = expected[..., :1, mechanism.driver]
     worst = improbable(hits.ravel(), totals.ravel(), expected.ravel())
     if worst >= 0:
@@ -144,11 +164,12 @@ def _check_no_leak(mechanism: Mechanism, encoding: Encoding, seed: int) -> None:
     rows = np.arange(shows.size) if mechanism.by == RateBy.TRUE else shows
     values = np.stack(np.unravel_index(shows, sizes), axis=1).astype(np.int64)
     for k, other, s in _pairs(env, probe, rows, values, seed):
-        (one, info), (two, same) = (_look(env, probe, int(rows[i]), values[i], s) for i in (k, other))
-        if (info["mask"] == same["mask"]).all() and repr((one, info)) != repr((two, same)):
+        one, two = (_observe(env, probe, int(rows[i]), values[i], s) for i in (k, other))
+        mask = one[1]["mask"]
+        if (mask == two[1]["mask"]).all() and repr(one) != repr(two):
             raise CheckFailedError(
-                f"{mechanism.name} ({encoding}) shows {one} for {values[k]} but {two} for {values[other]}, "
-                f"although the mask {info['mask']} hides where they differ"
+                f"{mechanism.name} ({encoding}) shows {one[0]} for {values[k]} but {two[0]} for {values[other]}, "
+                f"although the mask {mask} hides where they differ"
             )
 
 
@@ -158,12 +179,14 @@ def _pairs(
     """Two states that look the same under the mask that a seed gives to the first."""
     picks = np.random.default_rng(seed).integers(rows.size, size=50)
     for t, k in enumerate(picks.tolist()):
-        mask = _look(env, probe, int(rows[k]), values[k], seed + t)[1]["mask"] == 1
+        mask = _observe(env, probe, int(rows[k]), values[k], seed + t)[1]["mask"] == 1
         alike = np.flatnonzero((values[:, ~mask] == values[k, ~mask]).all(axis=1))
         yield k, int(alike[(t + 1) % alike.size]), seed + t
 
 
-def _look(env: MissingObservation, probe: _Probe, row: int, values: Integers, seed: int) -> tuple[Any, dict[str, Any]]:
+def _observe(
+    env: MissingObservation, probe: _Probe, row: int, values: Integers, seed: int
+) -> tuple[Any, dict[str, Any]]:
     probe.values, probe.true_state = values, row
     env.reset(seed=seed)
     observation, *_, info = env.step(0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.streams import Stream
 from lacuna.mdp.dynamics import move, start_state
-from lacuna.mdp.painter import NO_VEIL, Painter, PicturePainter, Veil
+from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden, Painter, PicturePainter
 from lacuna.mdp.tabular import TabularMDP
 
 Shown = NDArray[np.int64] | int
@@ -26,11 +26,9 @@ class PlainPainter:
     def __init__(self, mdp: TabularMDP) -> None:
         self.mdp = mdp
 
-    def text(self, state: int, veil: Veil = NO_VEIL) -> str:
+    def text(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
         """One line, e.g. ``row 3, column ?``."""
-        space = self.mdp.space
-        values = zip(space.names, space.decode(int(self.mdp.shows[state])), strict=True)
-        return ", ".join(f"{name} {'?' if name in veil.hidden else value}" for name, value in values)
+        return self.mdp.describe(state, hidden.components)
 
 
 class TabularEnv(gymnasium.Env[Shown, np.int64]):
@@ -57,7 +55,7 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         Whether the last step completed an episode.
     stream : Stream or None
         The random numbers of this world; None before the first reset.
-    veil : Veil
+    hidden : Hidden
         What a wrapper hides, for the painter to mark; nothing by itself.
 
     Examples
@@ -88,7 +86,7 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         )
         self.action_space: spaces.Space[np.int64] = spaces.Discrete(mdp.n_actions)
         self.stream: Stream | None = None
-        self.veil = NO_VEIL
+        self.hidden = NOTHING_HIDDEN
         self.true_state = -1
         self.episode_ended = False
         self._steps = 0
@@ -134,8 +132,8 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         if self.stream is None:
             raise RuntimeError("render was called before the first reset; call reset first")
         if self.render_mode == "rgb_array" and isinstance(self.painter, PicturePainter):
-            return self.painter.picture(self.true_state, self.veil)
-        return self.painter.text(self.true_state, self.veil)
+            return self.painter.picture(self.true_state, self.hidden)
+        return self.painter.text(self.true_state, self.hidden)
 
     def _checked(self, action: np.int64 | int) -> int:
         try:

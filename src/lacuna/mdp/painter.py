@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Veil(NamedTuple):
-    """What hides a world from the agent: the components hidden at this moment, by name, and whether there is fog."""
+class Hidden(NamedTuple):
+    """What the agent does not see: the components hidden at this moment, by name; and whether there is a fog."""
 
-    hidden: frozenset[str] = frozenset()
+    components: frozenset[str] = frozenset()
     fog: bool = False
 
 
-NO_VEIL = Veil()
+NOTHING_HIDDEN = Hidden()
 
 
 class Painter(Protocol):
     """Draws a true state as text."""
 
-    def text(self, state: int, veil: Veil = NO_VEIL) -> str:
+    def text(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
         """The state as a few lines of text, with hidden components marked."""
         ...
 
@@ -30,6 +30,6 @@ class Painter(Protocol):
 class PicturePainter(Painter, Protocol):
     """Draws a true state as text and as a picture."""
 
-    def picture(self, state: int, veil: Veil = NO_VEIL) -> NDArray[np.uint8]:
+    def picture(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> NDArray[np.uint8]:
         """The state as pixels ``[height, width, 3]``, with hidden components marked."""
         ...

@@ -1,4 +1,10 @@
-"""Exact answers from a world's arrays: the optimal values, and the value of any policy."""
+"""Exact answers from a world's arrays: the optimal values, and the value of any policy.
+
+With r(s, a) the expected reward and P(s' | s, a) the probability of arriving in s' and going on (an end leads nowhere):
+
+    q*(s, a) = r(s, a) + γ ∑_s' P(s' | s, a) v*(s')        v*(s) = max_a q*(s, a)
+    v_π      = r_π + γ P_π v_π                             solved as a sparse linear system
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from lacuna.mdp.tabular import TabularMDP
+from lacuna.mdp.tabular import TabularMDP, first_of
+from lacuna.validation import number
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -113,12 +120,10 @@ def evaluate(mdp: TabularMDP, policy: NDArray[Any], gamma: float) -> Floats:
     inside = np.ones(model.n, dtype=np.bool_)
     if gamma == 1.0:
         inside = _proper(model, choice)
-        reached = _reached(_under(model, choice), _start_flags(mdp))
-        if (reached & ~inside).any():
-            s = int(np.flatnonzero(reached & ~inside)[0])
+        if (s := first_of(reached(_under(model, choice), start_flags(mdp)) & ~inside)) is not None:
             raise ValueError(
                 f"with gamma = 1 the policy must end for sure, but episodes reach state {s} "
-                f"({_shown(mdp, s)}), from where it may go on for ever"
+                f"({mdp.describe(s)}), from where it may go on for ever"
             )
     return np.where(inside, _value(model, choice, inside), np.nan)
 
@@ -144,8 +149,7 @@ def expected_steps(mdp: TabularMDP, policy: NDArray[Any]) -> Floats:
 
 
 def _model(mdp: TabularMDP, gamma: float) -> _Model:
-    if not 0.0 <= gamma <= 1.0:
-        raise ValueError(f"gamma is {gamma}; it must be between 0 and 1")
+    gamma = number("gamma", gamma, 0, 1)
     if gamma == 1.0 and not mdp.terminates:
         raise ValueError(f"{mdp.name} is a continuing task: with gamma = 1 its values have no bound; take less than 1")
     n, A = mdp.n_states, mdp.n_actions
@@ -155,15 +159,14 @@ def _model(mdp: TabularMDP, gamma: float) -> _Model:
     rows = np.repeat(np.arange(n * A), np.diff(mdp.ptr))
     r = np.bincount(rows, weights=mdp.probability * mdp.reward, minlength=n * A).astype(np.float64)
     can_end = np.bincount(rows, weights=out, minlength=n * A) > 0
-    return _Model(float(gamma), n, A, P, r, can_end)
+    return _Model(gamma, n, A, P, r, can_end)
 
 
 def _choice(policy: NDArray[Any], model: _Model) -> csr_array[Any]:
     """A policy as a matrix ``[n, n*A]`` that picks (or mixes) the rows of the model."""
     n, A = model.n, model.A
     if policy.shape == (n,) and np.issubdtype(policy.dtype, np.integer):
-        if ((policy < 0) | (policy >= A)).any():
-            s = int(np.flatnonzero((policy < 0) | (policy >= A))[0])
+        if (s := first_of((policy < 0) | (policy >= A))) is not None:
             raise ValueError(f"the policy takes action {policy[s]} in state {s}; there are 0 to {A - 1}")
         return _deterministic(policy, model)
     if policy.shape != (n, A):
@@ -172,9 +175,8 @@ def _choice(policy: NDArray[Any], model: _Model) -> csr_array[Any]:
             f"{n} states, or probabilities of shape ({n}, {A})"
         )
     weights = policy.astype(np.float64)
-    wrong = ~(weights >= 0).all(axis=1) | ~(np.abs(weights.sum(axis=1) - 1.0) <= 1e-9)
-    if wrong.any():
-        s = int(np.flatnonzero(wrong)[0])
+    s = first_of(~(weights >= 0).all(axis=1) | ~(np.abs(weights.sum(axis=1) - 1.0) <= 1e-9))
+    if s is not None:
         raise ValueError(f"the policy's probabilities in state {s} are {weights[s].tolist()}; they must add up to 1")
     ptr = np.arange(0, n * A + 1, A)
     choice: csr_array[Any] = csr_array((weights.ravel(), np.arange(n * A), ptr), shape=(n, n * A))
@@ -296,28 +298,28 @@ def _proper(model: _Model, choice: csr_array[Any]) -> Flags:
     P = _under(model, choice)
     can_end = choice @ model.can_end.astype(np.float64) > 0
     back = csr_array(P.T)
-    hopeless = ~_reached(back, can_end)
-    return ~_reached(back, hopeless)
+    hopeless = ~reached(back, can_end)
+    return ~reached(back, hopeless)
 
 
 def _never_ends(model: _Model, policy: NDArray[np.int64], inside: Flags) -> int | None:
     """A state `inside` from which the policy may never end, if there is one."""
-    trapped = inside & ~_proper(model, _deterministic(policy, model))
-    return int(np.flatnonzero(trapped)[0]) if trapped.any() else None
+    return first_of(inside & ~_proper(model, _deterministic(policy, model)))
 
 
-def _reached(P: csr_array[Any], origin: Flags) -> Flags:
-    """All states that can be reached along the arrows of `P` from `origin`, which included."""
-    reached = origin.copy()
-    arrows = csr_array(P.T)
+def reached(P: csr_array[Any], origin: Flags) -> Flags:
+    """Mark all states that the transitions `P` lead to from `origin`, which is included."""
+    found = origin.copy()
+    arrivals = csr_array(P.T)
     while True:
-        new = (arrows @ reached.astype(np.float64) > 0) & ~reached
+        new = (arrivals @ found.astype(np.float64) > 0) & ~found
         if not new.any():
-            return reached
-        reached |= new
+            return found
+        found |= new
 
 
-def _start_flags(mdp: TabularMDP) -> Flags:
+def start_flags(mdp: TabularMDP) -> Flags:
+    """Mark the states in which an episode can start."""
     flags = np.zeros(mdp.n_states, dtype=np.bool_)
     for start in mdp.starts:
         for s, p in start.items():
@@ -326,15 +328,8 @@ def _start_flags(mdp: TabularMDP) -> Flags:
 
 
 def _check_starts(mdp: TabularMDP, inside: Flags) -> None:
-    stuck = _start_flags(mdp) & ~inside
-    if stuck.any():
-        s = int(np.flatnonzero(stuck)[0])
+    if (s := first_of(start_flags(mdp) & ~inside)) is not None:
         raise ValueError(
-            f"with gamma = 1 episodes must be able to end, but from start state {s} ({_shown(mdp, s)}) no policy is "
+            f"with gamma = 1 episodes must be able to end, but from start state {s} ({mdp.describe(s)}) no policy is "
             f"sure to; take gamma below 1"
         )
-
-
-def _shown(mdp: TabularMDP, state: int) -> str:
-    values = mdp.space.decode(int(mdp.shows[state]))
-    return ", ".join(f"{name} {value}" for name, value in zip(mdp.space.names, values, strict=True))

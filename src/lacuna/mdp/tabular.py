@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import Space
 from lacuna.mdp.painter import Painter
+from lacuna.validation import whole_number
 
 Outcome = tuple[float, int, float, bool]
 """One way a step can go: ``(probability, next true state, reward, ends the episode)``, as in Gymnasium's ``P``."""
 
 _LONG_ROW = 64
+MAX_ACTIONS, MAX_STEPS = 10**9, 10**18
 
 
 class Dynamics(NamedTuple):
@@ -156,10 +158,8 @@ class TabularMDP:
         )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_actions, int | np.integer) or self.n_actions < 1:
-            raise ValueError(f"n_actions is {self.n_actions}; there must be at least 1")
-        if not isinstance(self.max_steps, int | np.integer) or self.max_steps < 0:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be a whole number, 0 (never) or larger")
+        whole_number("n_actions", self.n_actions, 1, MAX_ACTIONS)
+        whole_number("max_steps", self.max_steps, 0, MAX_STEPS)
         self._own_arrays()
         if not self.action_names:
             object.__setattr__(self, "action_names", tuple(str(a) for a in range(self.n_actions)))
@@ -176,8 +176,8 @@ class TabularMDP:
         kinds: dict[str, type[np.generic]] = dict.fromkeys(("ptr", "next_state", "shows", "restart"), np.int64)
         kinds |= {"probability": np.float64, "reward": np.float64, "ends": np.bool_, "bad": np.bool_}
         for what, kind in kinds.items():
-            object.__setattr__(self, what, _frozen(getattr(self, what), kind))
-        regions = {name: _frozen(states, np.bool_) for name, states in self.regions.items()}
+            object.__setattr__(self, what, frozen_copy(getattr(self, what), kind))
+        regions = {name: frozen_copy(states, np.bool_) for name, states in self.regions.items()}
         object.__setattr__(self, "regions", MappingProxyType(regions))
 
     def _check_transitions(self) -> None:
@@ -188,15 +188,12 @@ class TabularMDP:
         for what in ("next_state", "probability", "reward", "ends"):
             if getattr(self, what).shape != (n_outcomes,):
                 raise ValueError(f"{what} has shape {getattr(self, what).shape}; ptr says {n_outcomes} outcomes")
-        if n_outcomes and not ((self.next_state >= 0) & (self.next_state < self.n_states)).all():
-            worst = int(np.flatnonzero((self.next_state < 0) | (self.next_state >= self.n_states))[0])
-            raise ValueError(f"{self._place(worst)} leads to state {self.next_state[worst]}, which does not exist")
-        if not np.isfinite(self.reward).all():
-            worst = int(np.flatnonzero(~np.isfinite(self.reward))[0])
-            raise ValueError(f"{self._place(worst)} pays {self.reward[worst]}; rewards must be finite numbers")
-        if not ((self.probability > 0) & (self.probability <= 1 + 1e-12)).all():
-            worst = int(np.flatnonzero(~((self.probability > 0) & (self.probability <= 1 + 1e-12)))[0])
-            raise ValueError(f"{self._place(worst)} has probability {self.probability[worst]}, not between 0 and 1")
+        if (i := first_of((self.next_state < 0) | (self.next_state >= self.n_states))) is not None:
+            raise ValueError(f"{self._place(i)} leads to state {self.next_state[i]}, which does not exist")
+        if (i := first_of(~np.isfinite(self.reward))) is not None:
+            raise ValueError(f"{self._place(i)} pays {self.reward[i]}; rewards must be finite numbers")
+        if (i := first_of(~((self.probability > 0) & (self.probability <= 1 + 1e-12)))) is not None:
+            raise ValueError(f"{self._place(i)} has probability {self.probability[i]}, not between 0 and 1")
         sums = np.add.reduceat(np.append(self.probability, 0.0), self.ptr[:-1]) if n_rows else np.zeros(0)
         sums[np.diff(self.ptr) == 0] = 0.0
         if not np.allclose(sums, 1.0, rtol=0, atol=1e-9):
@@ -210,8 +207,7 @@ class TabularMDP:
         return f"an outcome of state {s}, action {a}"
 
     def _check_states(self) -> None:
-        if ((self.shows < 0) | (self.shows >= self.space.n_states)).any():
-            s = int(np.flatnonzero((self.shows < 0) | (self.shows >= self.space.n_states))[0])
+        if (s := first_of((self.shows < 0) | (self.shows >= self.space.n_states))) is not None:
             raise ValueError(f"state {s} shows {self.shows[s]}; the space has states 0 to {self.space.n_states - 1}")
         for what, array in {"restart": self.restart, "bad": self.bad, **self.regions}.items():
             if array.shape != (self.n_states,):
@@ -238,6 +234,11 @@ class TabularMDP:
     def n_states(self) -> int:
         """Number of true states."""
         return int(self.shows.shape[0])
+
+    def describe(self, state: int, hidden: Collection[str] = ()) -> str:
+        """What a true state shows, in words: ``row 3, column ?``."""
+        values = zip(self.space.names, self.space.decode(int(self.shows[state])), strict=True)
+        return ", ".join(f"{name} {'?' if name in hidden else value}" for name, value in values)
 
     def outcomes(self, state: int, action: int) -> list[Outcome]:
         """All ways that `action` in `state` can go."""
@@ -275,7 +276,13 @@ class TabularMDP:
         )
 
 
-def _frozen(array: Any, kind: type[np.generic]) -> NDArray[Any]:
+def first_of(flags: NDArray[np.bool_]) -> int | None:
+    """Position of the first True, if there is one."""
+    return int(np.argmax(flags)) if flags.any() else None
+
+
+def frozen_copy(array: Any, kind: type[np.generic]) -> NDArray[Any]:
+    """Copy an array, so that nobody can write to it and it has one compiled type."""
     copy = np.array(array, dtype=kind, order="C")
     copy.setflags(write=False)
     return copy

@@ -1,38 +1,32 @@
-"""What hides parts of the state: mechanisms as arrays, their labels, and the Gymnasium wrapper."""
+"""What hides parts of the state: mechanisms as arrays, their labels, and the Gymnasium wrapper.
+
+A file here that declares a mechanism (`registry.mechanism`) is found by itself.
+"""
 
 from __future__ import annotations
 
-from lacuna.missingness.constructors import (
-    after_actions,
-    bursts,
-    by_component,
-    by_state,
-    by_true_state,
-    mcar,
-    mcolor,
-    mfog,
-    none,
-    whole,
-)
-from lacuna.missingness.label import Label, Verdict
-from lacuna.missingness.mechanism import Hiding, Mechanism, RateBy, hide
+from importlib import import_module
+from pkgutil import iter_modules
+
+from lacuna.missingness.constructors import after_actions, bursts, mcar, mcolor, mfog, none, whole
+from lacuna.missingness.label import Classification, Label
+from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import MECHANISMS, parse
+from lacuna.missingness.tables import by_component, by_state, by_true_state
 from lacuna.missingness.wrapper import MissingObservation
 
 __all__ = [
     "MECHANISMS",
-    "Hiding",
+    "Classification",
     "Label",
     "Mechanism",
     "MissingObservation",
     "RateBy",
-    "Verdict",
     "after_actions",
     "bursts",
     "by_component",
     "by_state",
     "by_true_state",
-    "hide",
     "mcar",
     "mcolor",
     "mfog",
@@ -40,3 +34,6 @@ __all__ = [
     "parse",
     "whole",
 ]
+
+for _found in iter_modules(__path__, f"{__name__}."):
+    import_module(_found.name)

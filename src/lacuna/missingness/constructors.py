@@ -1,44 +1,25 @@
-"""Mechanisms by name: constructors with checked arguments, each giving a `Mechanism`."""
+"""Mechanisms by name: constructors with checked arguments, each declared with the text that makes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.missingness.label import Label
-from lacuna.missingness.mechanism import Mechanism, RateBy
-
-Where = Space | TabularMDP | int
-"""What a mechanism is for: a space, a world, or just a number of components whose sizes do not matter (`Box`)."""
-
-MAX_ENTRIES = 10**8
-"""Rates that a table by state may hold; beyond, it would not fit in memory."""
+from lacuna.missingness.mechanism import Mechanism
+from lacuna.missingness.registry import as_number, mechanism
+from lacuna.missingness.tables import Where, by_component, by_state, by_true_state, checked_rates, empty_table, space_of
+from lacuna.validation import number, shown
 
 MAX_BURST_COMPONENTS = 8
 
 
-MAX_COMPONENTS = 1_000_000
-
-
-def space_of(where: Where) -> Space:
-    """Space of what a mechanism is for."""
-    if isinstance(where, Space):
-        return where
-    if isinstance(where, TabularMDP):
-        return where.space
-    if isinstance(where, bool) or not isinstance(where, int | np.integer) or not 1 <= where <= MAX_COMPONENTS:
-        raise ValueError(
-            f"a mechanism is for a Space, a TabularMDP or a number of components from 1 to {MAX_COMPONENTS}, "
-            f"not {where!r}"
-        )
-    return Space((1,) * int(where))
-
-
+@mechanism("none", "none", "nothing is hidden")
 def none(where: Where) -> Mechanism:
     """Nothing is ever hidden.
 
@@ -51,6 +32,7 @@ def none(where: Where) -> Mechanism:
     return Mechanism(space, np.zeros((1, 1, 1, space.d)), name="none")
 
 
+@mechanism("mcar", "mcar:THETA or mcar:T0,T1,…", "constant rates, one for all components or one for each")
 def mcar(where: Where, theta: float | Sequence[float]) -> Mechanism:
     """Each component is hidden at a constant rate, the same for all or one per component.
 
@@ -60,12 +42,14 @@ def mcar(where: Where, theta: float | Sequence[float]) -> Mechanism:
     ('mcar:0.4', 'mcar:0.1,0.2,0.3')
     """
     space = space_of(where)
-    thetas = _rates("mcar", theta, "theta")
+    thetas = checked_rates("theta of mcar", theta)
     if thetas.size not in {1, space.d}:
         raise ValueError(f"mcar has {thetas.size} rates for {space.d} components {space.names}; give 1 or {space.d}")
-    return Mechanism(space, np.broadcast_to(thetas, (1, 1, 1, space.d)), name=_name("mcar", thetas))
+    one = thetas[:1] if len(set(map(repr, thetas.tolist()))) == 1 else thetas
+    return Mechanism(space, np.broadcast_to(thetas, (1, 1, 1, space.d)), name=_name("mcar", one))
 
 
+@mechanism("whole", "whole:THETA", "the whole vector or nothing")
 def whole(where: Where, theta: float) -> Mechanism:
     """All components are hidden together, at a constant rate.
 
@@ -75,11 +59,16 @@ def whole(where: Where, theta: float) -> Mechanism:
     1
     """
     space = space_of(where)
-    theta = rate("whole", theta, "theta")
+    theta = number("theta of whole", theta, 0, 1)
     return Mechanism(space, np.full((1, 1, 1, space.d), theta), whole=True, name=_name("whole", [theta]))
 
 
-def mcolor(where: Where, rates: Sequence[float], hide_colour: bool = True) -> Mechanism:
+@mechanism(
+    "mcolor-xy", "mcolor-xy:GREEN,ORANGE,RED", "rates by the true colour, which is never hidden itself",
+    hide_colour=False,
+)  # fmt: skip
+@mechanism("mcolor", "mcolor:GREEN,ORANGE,RED", "rates by the true colour, the colour itself included")
+def mcolor(where: Where, rates: Sequence[float], *, hide_colour: bool = True) -> Mechanism:
     """Rates by the true value of the component called ``colour``: the paper's MCOLOR.
 
     Parameters
@@ -98,109 +87,15 @@ def mcolor(where: Where, rates: Sequence[float], hide_colour: bool = True) -> Me
     ('NMAR', 'MAR')
     """
     space = space_of(where)
-    name = "mcolor" if hide_colour else "mcolor-xy"
+    kind = "mcolor" if hide_colour else "mcolor-xy"
     if "colour" not in space.names:
-        raise ValueError(f"{name} needs a component called 'colour'; there are {', '.join(space.names)}")
+        raise ValueError(f"{kind} needs a component called 'colour'; there are {', '.join(space.names)}")
     affects = [j for j in space.names if hide_colour or j != "colour"]
-    return by_component(space, "colour", rates, affects=affects, name=_name(name, np.ravel(rates), squeeze=False))
+    name = _name(kind, checked_rates(f"the rates of {kind}", rates))
+    return by_component(space, "colour", rates, affects=affects, name=name)
 
 
-def by_component(
-    where: Where,
-    driver: int | str,
-    rates: Sequence[float],
-    *,
-    affects: Iterable[int | str] | None = None,
-    hide_driver: float = 0.0,
-    only_when_seen: bool = False,
-    otherwise: float | None = None,
-    name: str = "",
-) -> Mechanism:
-    """Rates by the true value of one component, the driver.
-
-    Parameters
-    ----------
-    where
-        A space or a world.
-    driver
-        The component whose value sets the rates, by name or number.
-    rates
-        One rate per value of the driver.
-    affects
-        The components hidden at that rate; all by default. The others are never hidden.
-    hide_driver
-        Constant rate at which the driver is hidden, if it is not among those in `affects`.
-    only_when_seen
-        True: the driver acts only when it is seen itself, which keeps the mechanism MAR; when it is hidden, the
-        affected components are hidden at the rate `otherwise`. The driver then cannot be among the affected.
-    otherwise
-        See `only_when_seen`.
-    name
-        For people.
-
-    Examples
-    --------
-    >>> space = Space((4, 2), ("dose", "mood"))
-    >>> by_component(space, "mood", (0.1, 0.5), affects=["dose"], hide_driver=0.3).label
-    'NMAR'
-    >>> by_component(space, "mood", (0.1, 0.5), hide_driver=0.3, only_when_seen=True, otherwise=0.2).label
-    'MAR'
-    """
-    space = space_of(where)
-    i = space.component(driver)
-    name = name or f"by-{space.names[i]}"
-    chosen = {space.component(j) for j in (range(space.d) if affects is None else affects)}
-    if only_when_seen and affects is None:
-        chosen.discard(i)
-    _check_driver_choice(name, space.names[i], i in chosen, hide_driver, only_when_seen, otherwise)
-    values = _rates(name, rates, "the rates")
-    if values.size != space.sizes[i]:
-        raise ValueError(f"{name} has {values.size} rates; {space.names[i]} has {space.sizes[i]} values")
-    table = _empty(space, space.n_states)
-    table[:, sorted(chosen)] = values[_values_of(space, i)][:, None]
-    if i not in chosen:
-        table[:, i] = rate(name, hide_driver, "hide_driver")
-    if otherwise is None:
-        return Mechanism(space, table[None, None], RateBy.SHOWN, name=name)
-    fallback = np.zeros_like(table)
-    fallback[:, sorted(chosen)] = rate(name, otherwise, "otherwise")
-    return Mechanism(space, table[None, None], RateBy.SHOWN, driver=i, fallback=fallback[None, None], name=name)
-
-
-def _check_driver_choice(
-    name: str, driver: str, affected: bool, hide_driver: float, only_when_seen: bool, otherwise: float | None
-) -> None:
-    if affected and hide_driver:
-        raise ValueError(f"{name} hides {driver} by its own value already; hide_driver={hide_driver} has no place")
-    if affected and only_when_seen:
-        raise ValueError(f"{name} acts only when {driver} is seen, so {driver} cannot be among the affected components")
-    if only_when_seen != (otherwise is not None):
-        raise ValueError(f"{name} needs only_when_seen and otherwise (the rate when {driver} is hidden), or neither")
-
-
-def by_state(where: Where, table: ArrayLike, *, name: str = "by-state", claims: Label | None = None) -> Mechanism:
-    """Any table of rates by shown state: one rate per state, or one per state and component.
-
-    Examples
-    --------
-    >>> by_state(Space((2, 2)), [0.0, 0.0, 0.5, 0.5]).label
-    'NMAR'
-    """
-    space = space_of(where)
-    rates = _table(name, table, space, space.n_states, "states of the space")
-    return Mechanism(space, rates[None, None], RateBy.SHOWN, name=name, claims=claims)
-
-
-def by_true_state(
-    mdp: TabularMDP, table: ArrayLike, *, name: str = "by-true-state", claims: Label | None = None
-) -> Mechanism:
-    """Any table of rates by true state, which may know more than it shows: one rate per state, or per component too."""
-    if not isinstance(mdp, TabularMDP):
-        raise ValueError(f"{name} goes by the true states of a world, so it needs a TabularMDP, not {mdp!r}")
-    rates = _table(name, table, mdp.space, mdp.n_states, f"true states of {mdp.name}")
-    return Mechanism(mdp.space, rates[None, None], RateBy.TRUE, name=name, shows=mdp.shows, claims=claims)
-
-
+@mechanism("mfog", "mfog:INSIDE,OUTSIDE", "one rate in the world's fog, another outside")
 def mfog(
     where: TabularMDP | tuple[Space, ArrayLike],
     inside: float,
@@ -231,29 +126,32 @@ def mfog(
     >>> mfog((Space((3, 3)), corner), 0.5, 0.0).label
     'NMAR'
     """
-    rates = np.array([rate("mfog", outside, "outside"), rate("mfog", inside, "inside")])
-    name = _name("mfog", rates[::-1], squeeze=False)
-    space = where.space if isinstance(where, TabularMDP) else where[0]
+    rates = np.array([number("outside of mfog", outside, 0, 1), number("inside of mfog", inside, 0, 1)])
+    name = _name("mfog", rates[::-1])
+    space, region, latent = _region(where)
     columns = [space.component(j) for j in (range(space.d) if affects is None else affects)]
-    region = _region(where)
-    shown = _shown_region(where, region) if isinstance(where, TabularMDP) else region
-    rows = region if shown is None else shown
-    table = _empty(space, rows.size)
-    table[:, columns] = rates[rows.astype(np.int64)][:, None]
-    if shown is None and isinstance(where, TabularMDP):
-        return Mechanism(space, table[None, None], RateBy.TRUE, name=name, shows=where.shows)
-    return Mechanism(space, table[None, None], RateBy.SHOWN, name=name)
+    table = empty_table(space, region.size)
+    table[:, columns] = rates[region.astype(np.int64)][:, None]
+    return by_state(space, table, name=name) if latent is None else by_true_state(latent, table, name=name)
 
 
-def _region(where: TabularMDP | tuple[Space, ArrayLike]) -> NDArray[np.bool_]:
+def _region(
+    where: TabularMDP | tuple[Space, ArrayLike],
+) -> tuple[Space, NDArray[np.bool_], TabularMDP | None]:
+    """Space and region of a fog; by true state, with the world, if what is shown does not tell it."""
     if isinstance(where, TabularMDP):
         if "fog" not in where.regions:
             raise ValueError(f"mfog needs a region called 'fog'; {where.name} has {', '.join(where.regions) or 'none'}")
-        return where.regions["fog"]
-    space, region = where[0], np.asarray(where[1], dtype=np.bool_)
+        region = where.regions["fog"]
+        seen = _shown_region(where, region)
+        return (where.space, region, where) if seen is None else (where.space, seen, None)
+    if not isinstance(where, tuple):
+        raise ValueError(f"mfog needs a world with a region called 'fog', not {shown(where)}")
+    space, given = where
+    region = np.asarray(given, dtype=np.bool_)
     if region.shape != (space.n_states,):
         raise ValueError(f"the region of mfog has shape {region.shape}; it needs one entry for {space.n_states} states")
-    return region
+    return space, region, None
 
 
 def _shown_region(mdp: TabularMDP, region: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -263,14 +161,19 @@ def _shown_region(mdp: TabularMDP, region: NDArray[np.bool_]) -> NDArray[np.bool
     counts = range(mdp.space.d + 1) if mdp.space.d <= 12 else (mdp.space.d,)
     for chosen in (list(columns) for n in counts for columns in combinations(range(mdp.space.d), n)):
         sizes = [mdp.space.sizes[j] for j in chosen]
-        looks = np.ravel_multi_index(tuple(values[:, chosen].T), sizes) if chosen else np.zeros(len(region), np.int64)
-        if set(looks[region].tolist()).isdisjoint(looks[~region].tolist()):
+        index = np.ravel_multi_index(tuple(values[:, chosen].T), sizes) if chosen else np.zeros(len(region), np.int64)
+        if set(index[region].tolist()).isdisjoint(index[~region].tolist()):
             inside = np.zeros([size if j in chosen else 1 for j, size in enumerate(mdp.space.sizes)], dtype=np.bool_)
-            inside.ravel()[looks[region]] = True
+            inside.ravel()[index[region]] = True
             return np.broadcast_to(inside, mdp.space.sizes).ravel()
     return None
 
 
+@mechanism(
+    "bursts-each", "bursts-each:ENTER,LEAVE[,INSIDE[,OUTSIDE]]", "bursts of each component by itself",
+    per_component=True,
+)  # fmt: skip
+@mechanism("bursts", "bursts:ENTER,LEAVE[,INSIDE[,OUTSIDE]]", "once lost, tends to stay lost")
 def bursts(
     where: Where, enter: float, leave: float, inside: float = 1.0, outside: float = 0.0, *, per_component: bool = False
 ) -> Mechanism:
@@ -294,10 +197,8 @@ def bursts(
     """
     space = space_of(where)
     kind = "bursts-each" if per_component else "bursts"
-    enter, leave, inside, outside = (
-        rate(kind, value, what)
-        for value, what in ((enter, "enter"), (leave, "leave"), (inside, "inside"), (outside, "outside"))
-    )
+    given = {"enter": enter, "leave": leave, "inside": inside, "outside": outside}
+    enter, leave, inside, outside = (number(f"{what} of {kind}", value, 0, 1) for what, value in given.items())
     if per_component and space.d > MAX_BURST_COMPONENTS:
         raise ValueError(
             f"{kind} has {space.d} components; a chain for each needs 2^d modes, so at most {MAX_BURST_COMPONENTS}"
@@ -310,10 +211,34 @@ def bursts(
     burst = (modes >> np.arange(space.d - 1, -1, -1)) & 1 if per_component else np.repeat(modes, space.d, axis=1)
     rates = np.where(burst == 1, inside, outside)
     extras = [inside, outside] if outside else [inside] if inside != 1 else []
-    name = _name(kind, [enter, leave, *extras], squeeze=False)
-    return Mechanism(space, rates[:, None, None, :], chain=chain, name=name)
+    return Mechanism(space, rates[:, None, None, :], chain=chain, name=_name(kind, [enter, leave, *extras]))
 
 
+def _read_rates_by_action(values: list[str], where: Where, n_actions: int | None) -> tuple[Any, ...]:
+    """Arguments of `after_actions` from ``ACTION=RATE,…[,else=RATE]``."""
+    names = where.action_names if isinstance(where, TabularMDP) else ()
+    n_actions = where.n_actions if isinstance(where, TabularMDP) else n_actions
+    if n_actions is None:
+        raise ValueError("it needs to know how many actions there are")
+    if not values:
+        raise ValueError("it names no action")
+    rates: dict[int, float] = {}
+    otherwise = 0.0
+    for value in values:
+        action, equals, rate = (piece.strip() for piece in value.partition("="))
+        if not equals:
+            raise ValueError(f"{shown(value)} has no rate")
+        if action == "else":
+            otherwise = as_number(rate)
+        elif action in names or action.isdecimal():
+            rates[names.index(action) if action in names else int(action)] = as_number(rate)
+        else:
+            known = f"; there are {', '.join(names)}" if names else ", which must be given by number"
+            raise ValueError(f"no action is called {shown(action)}{known}")
+    return n_actions, rates, otherwise
+
+
+@mechanism("after", "after:ACTION=RATE,…[,else=RATE]", "rates by the action just taken", read=_read_rates_by_action)
 def after_actions(where: Where, n_actions: int, rates: Mapping[int, float], otherwise: float = 0.0) -> Mechanism:
     """Every component is hidden more (or less) often right after given actions.
 
@@ -330,66 +255,20 @@ def after_actions(where: Where, n_actions: int, rates: Mapping[int, float], othe
 
     Examples
     --------
-    >>> mechanism = after_actions(2, 3, {1: 0.5}, 0.1)
-    >>> mechanism.name, mechanism.label
+    >>> after = after_actions(2, 3, {1: 0.5}, 0.1)
+    >>> after.name, after.label
     ('after:1=0.5,else=0.1', 'MAR')
     """
     space = space_of(where)
-    table = np.full((1, n_actions + 1, 1, space.d), rate("after", otherwise, "else"))
+    table = np.full((1, n_actions + 1, 1, space.d), number("else of after", otherwise, 0, 1))
     for action, theta in rates.items():
         if not 0 <= action < n_actions:
             raise ValueError(f"after has a rate for action {action}; there are actions 0 to {n_actions - 1}")
-        table[0, action] = rate("after", theta, f"action {action}")
-    text = [f"{action}={_number(theta)}" for action, theta in sorted(rates.items())]
-    return Mechanism(space, table, name="after:" + ",".join([*text, f"else={_number(otherwise)}"]))
+        table[0, action] = number(f"action {action} of after", theta, 0, 1)
+    text = [f"{action}={float(theta)!r}" for action, theta in sorted(rates.items())]
+    return Mechanism(space, table, name=f"after:{','.join([*text, f'else={float(otherwise)!r}'])}")
 
 
-def rate(mechanism: str, value: float, place: str) -> float:
-    """A probability, or a sentence that says what is wrong with it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{place} of {mechanism} is {value!r}; it must be a number between 0 and 1") from None
-    if not 0 <= number <= 1:
-        raise ValueError(f"{place} of {mechanism} is {value}; it must be between 0 and 1")
-    return number
-
-
-def _rates(mechanism: str, values: ArrayLike, place: str) -> NDArray[np.float64]:
-    flat = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    if flat.ndim != 1 or not flat.size:
-        raise ValueError(f"{place} of {mechanism} must be a number or a list of numbers, not {values!r}")
-    return np.array([rate(mechanism, value, place) for value in flat.tolist()])
-
-
-def _empty(space: Space, n_rows: int) -> NDArray[np.float64]:
-    if n_rows * space.d > MAX_ENTRIES:
-        raise ValueError(f"a table of {n_rows} states by {space.d} components is over {MAX_ENTRIES} rates")
-    return np.zeros((n_rows, space.d))
-
-
-def _table(name: str, table: ArrayLike, space: Space, n_rows: int, rows: str) -> NDArray[np.float64]:
-    given = np.asarray(table, dtype=np.float64)
-    if given.shape not in {(n_rows,), (n_rows, space.d)}:
-        raise ValueError(
-            f"the table of {name} has shape {given.shape}; it must be ({n_rows},) or ({n_rows}, {space.d}): "
-            f"the {rows}, and the components"
-        )
-    full = _empty(space, n_rows)
-    full[:] = given if given.ndim == 2 else given[:, None]
-    return full
-
-
-def _values_of(space: Space, component: int) -> NDArray[np.int64]:
-    """Value of one component in every state of the space."""
-    column: NDArray[np.int64] = np.arange(space.n_states) // space.layout.strides[component] % space.sizes[component]
-    return column
-
-
-def _number(value: float) -> str:
-    return repr(float(value))
-
-
-def _name(kind: str, values: Iterable[float], squeeze: bool = True) -> str:
-    text = [_number(value) for value in values]
-    return f"{kind}:{','.join(text[:1] if squeeze and len(set(text)) == 1 else text)}"
+def _name(kind: str, values: Iterable[float]) -> str:
+    """The text that makes a mechanism."""
+    return f"{kind}:{','.join(repr(float(value)) for value in values)}"

@@ -1,7 +1,12 @@
 """MCAR, MAR or NMAR: the label of a mechanism, worked out from its rates and never from its name.
 
-A mechanism is MAR if, for every pattern m, the probability P(m | s) is constant in the part of s that m hides, and
-MCAR if it is constant in all of s. Every mode of a hidden chain and every action is judged by itself.
+A mask m splits a state s into what it hides and what it leaves visible. For every m and s:
+
+    MCAR    P(m | s) = P(m)
+    MAR     P(m | s) = P(m | what m leaves visible of s)
+    NMAR    otherwise
+
+Every mode of a hidden chain and every action is classified by itself; the weakest label counts.
 """
 
 from __future__ import annotations
@@ -25,16 +30,17 @@ _ROUNDING = 1e-9
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
-class Verdict(NamedTuple):
+class Classification(NamedTuple):
     """A label and the reason for it, in words."""
 
     label: Label
     reason: str
 
 
-class Slice(NamedTuple):
+class _Slice(NamedTuple):
     """The rates of one mode and one action: ``rates[row, component]``, and the state that each row shows."""
 
     space: Space
@@ -45,6 +51,19 @@ class Slice(NamedTuple):
     fallback: Floats | None
     driver: int
     whole: bool
+
+    @property
+    def values(self) -> Integers:
+        """What each row shows, ``[row, component]``."""
+        return np.stack(np.unravel_index(self.shown, self.space.sizes), axis=1)
+
+    def ranges(self, table: Floats, hidden: Flags) -> tuple[Floats, Floats, Integers]:
+        """Smallest and largest entry among rows that look alike, and how each row looks: as a number, in order."""
+        visible: Integers = np.where(hidden, 0, self.values) @ self.space.layout.strides
+        order = np.argsort(visible, kind="stable")
+        first = np.flatnonzero(np.diff(visible[order], prepend=-1))
+        low, high = (extreme.reduceat(table[order], first) for extreme in (np.minimum, np.maximum))
+        return low, high, visible
 
 
 def pattern_probabilities(rates: Floats, fallback: Floats | None, driver: int, whole: bool) -> Floats:
@@ -84,15 +103,15 @@ def _products(shown: Floats, hidden: Floats) -> Floats:
     return table
 
 
-def patterns(d: int) -> NDArray[np.bool_]:
+def patterns(d: int) -> Flags:
     """All ``2^d`` patterns, True = hidden, in the order of `pattern_probabilities`."""
-    bits: NDArray[np.bool_] = (np.arange(2**d)[:, None] >> np.arange(d - 1, -1, -1)) & 1 == 1
+    bits: Flags = (np.arange(2**d)[:, None] >> np.arange(d - 1, -1, -1)) & 1 == 1
     return bits
 
 
-def judge(
+def classify(
     space: Space, rates: Floats, fallback: Floats | None, driver: int, whole: bool, shown: Integers | None
-) -> Verdict:
+) -> Classification:
     """Label of a mechanism with the arrays of `Mechanism`.
 
     Parameters
@@ -103,19 +122,18 @@ def judge(
         The shown state that each row of the rates stands for; None if row s is the state s.
     """
     n_modes, n_entries, n_rows, _ = rates.shape
-    full = shown is None
     states = np.arange(n_rows, dtype=np.int64) if shown is None else shown
     found = []
     for z, a in _distinct(rates, fallback):
         below = None if fallback is None else fallback[z, a]
-        verdict = _judge_slice(Slice(space, states, full, rates[z, a], below, driver, whole))
-        if verdict.label == "NMAR":
-            return Verdict("NMAR", _where(z, a, n_modes, n_entries) + verdict.reason)
-        found.append(verdict)
-    worst = max(found, key=lambda verdict: LABELS.index(verdict.label))
-    if worst.label == "MCAR" and _action_matters(rates, fallback):
-        return Verdict("MAR", "the rates look at the action taken, which is known, and at no state")
-    return worst
+        one = _classify_slice(_Slice(space, states, shown is None, rates[z, a], below, driver, whole))
+        if one.label == "NMAR":
+            return Classification("NMAR", _when(z, a, n_modes, n_entries) + one.reason)
+        found.append(one)
+    weakest = max(found, key=lambda one: LABELS.index(one.label))
+    if weakest.label == "MCAR" and _action_matters(rates, fallback):
+        return Classification("MAR", "the rates look at the action taken, which is known, and at no state")
+    return weakest
 
 
 def _distinct(rates: Floats, fallback: Floats | None) -> Iterator[tuple[int, int]]:
@@ -128,11 +146,11 @@ def _distinct(rates: Floats, fallback: Floats | None) -> Iterator[tuple[int, int
             yield z, a
 
 
-def _where(z: int, a: int, n_modes: int, n_entries: int) -> str:
-    parts = [f"in mode {z}"] if n_modes > 1 else []
+def _when(z: int, a: int, n_modes: int, n_entries: int) -> str:
+    words = [f"in mode {z}"] if n_modes > 1 else []
     if n_entries > 1:
-        parts.append("before the first action" if a == n_entries - 1 else f"after action {a}")
-    return ", ".join(parts) + ": " if parts else ""
+        words.append("before the first action" if a == n_entries - 1 else f"after action {a}")
+    return ", ".join(words) + ": " if words else ""
 
 
 def _action_matters(rates: Floats, fallback: Floats | None) -> bool:
@@ -140,94 +158,82 @@ def _action_matters(rates: Floats, fallback: Floats | None) -> bool:
     return any(_differs(table.min(axis=1), table.max(axis=1)).any() for table in tables)
 
 
-def _differs(low: Floats, high: Floats) -> NDArray[np.bool_]:
-    unequal: NDArray[np.bool_] = high - low > _ROUNDING * high
+def _differs(low: Floats, high: Floats) -> Flags:
+    unequal: Flags = high - low > _ROUNDING * high
     return unequal
 
 
-def _judge_slice(part: Slice) -> Verdict:
-    n_rows, d = part.rates.shape
+def _classify_slice(one: _Slice) -> Classification:
+    n_rows, d = one.rates.shape
     if n_rows == 1:
-        return Verdict("MCAR", "the rates look at nothing")
+        return Classification("MCAR", "the rates look at nothing")
     if d < 40 and 2**d * n_rows <= EXACT_LIMIT:
-        return _judge_patterns(part)
-    if part.full:
-        return _judge_lines(part)
-    return _judge_visible(part)
+        return _by_patterns(one)
+    return _by_lines(one) if one.full else _by_visible_components(one)
 
 
 # --- every pattern -----------------------------------------------------------------------------------------------
 
 
-def _judge_patterns(part: Slice) -> Verdict:
-    """Exact: compare P(m | s) over all states that look the same under m, for every m."""
-    table = pattern_probabilities(part.rates, part.fallback, part.driver, part.whole)
-    values = np.stack(np.unravel_index(part.shown, part.space.sizes), axis=1)
-    for probabilities, hidden in zip(table, patterns(part.space.d), strict=True):
-        if not _differs(probabilities.min(), probabilities.max()):
-            continue
-        looks = np.where(hidden, 0, values) @ part.space.layout.strides
-        order = np.argsort(looks, kind="stable")
-        first = np.flatnonzero(np.diff(looks[order], prepend=-1))
-        low = np.minimum.reduceat(probabilities[order], first)
-        high = np.maximum.reduceat(probabilities[order], first)
+def _by_patterns(one: _Slice) -> Classification:
+    """Exact: compare P(m | s) over all states that look alike under m, for every m."""
+    table, masks = pattern_probabilities(one.rates, one.fallback, one.driver, one.whole), patterns(one.space.d)
+    lowest, highest = table.min(axis=1), table.max(axis=1)
+    varies = _differs(lowest, highest)
+    for m in np.flatnonzero(varies).tolist():
+        low, high, visible = one.ranges(table[m], masks[m])
         if _differs(low, high).any():
-            group = order[looks[order] == looks[order][first[np.argmax(high - low)]]]
-            return Verdict("NMAR", _difference(part, hidden, probabilities, values, group))
-    spread = table.max(axis=1) - table.min(axis=1)
-    m = int(np.argmax(spread))
-    if not _differs(table.min(axis=1), table.max(axis=1)).any():
-        return Verdict("MCAR", "no pattern's probability depends on the state")
-    everything = np.arange(values.shape[0])
-    why = _difference(part, patterns(part.space.d)[m], table[m], values, everything)
-    return Verdict("MAR", f"every pattern's probability depends only on what it leaves visible: {why}")
+            alike = np.flatnonzero(visible == np.unique(visible)[np.argmax(high - low)])
+            return Classification("NMAR", _difference(one, masks[m], table[m], alike))
+    if not varies.any():
+        return Classification("MCAR", "no pattern's probability depends on the state")
+    m = int(np.argmax(highest - lowest))
+    why = _difference(one, masks[m], table[m], np.arange(table.shape[1]))
+    return Classification("MAR", f"every pattern's probability depends only on what it leaves visible: {why}")
 
 
-def _difference(
-    part: Slice, hidden: NDArray[np.bool_], probabilities: Floats, values: Integers, group: Integers
-) -> str:
-    low, high = (int(group[pick]) for pick in (np.argmin(probabilities[group]), np.argmax(probabilities[group])))
-    names = ", ".join(name for name, lost in zip(part.space.names, hidden, strict=True) if lost) or "nothing"
-    one, other = (tuple(values[row].tolist()) for row in (high, low))
-    latent = "" if one != other else f" (true states {high} and {low}, which show the same: a latent driver)"
+def _difference(one: _Slice, hidden: Flags, probabilities: Floats, rows: Integers) -> str:
+    low, high = (int(rows[pick]) for pick in (np.argmin(probabilities[rows]), np.argmax(probabilities[rows])))
+    names = ", ".join(name for name, lost in zip(one.space.names, hidden, strict=True) if lost) or "nothing"
+    first, second = (one.space.decode(int(one.shown[row])) for row in (high, low))
+    latent = "" if first != second else f" (true states {high} and {low}, which show the same: a latent driver)"
     return (
-        f"the pattern that hides {names} has probability {probabilities[high]:.6g} in state {one} "
-        f"but {probabilities[low]:.6g} in state {other}{latent}"
+        f"the pattern that hides {names} has probability {probabilities[high]:.6g} in state {first} "
+        f"but {probabilities[low]:.6g} in state {second}{latent}"
     )
 
 
 # --- too many patterns -------------------------------------------------------------------------------------------
 
 
-def _judge_lines(part: Slice) -> Verdict:
+def _by_lines(one: _Slice) -> Classification:
     """Exact without patterns: move along one component at a time, which is enough in a full product space.
 
     Whether component i is hidden and the driver is seen (or hidden) has a probability, its weight. It must not change
     with i, and where it is above 0 no other rate may change with i either.
     """
-    shape = (*part.space.sizes, -1)
-    for i in range(part.space.d):
-        for weight, others, columns in _branches(part, i):
-            along = weight.reshape(part.space.sizes)
+    names, shape = one.space.names, (*one.space.sizes, -1)
+    for i in range(one.space.d):
+        for weight, others, columns in _branches(one, i):
+            along = weight.reshape(one.space.sizes)
             varies = _differs(along.min(axis=i), along.max(axis=i))
             table = others.reshape(shape)
             moved = _differs(table.min(axis=i), table.max(axis=i)) & (along.max(axis=i) > 0)[..., None]
             if varies.any() or moved.any():
                 lost = i if varies.any() else columns[int(np.argmax(moved.reshape(-1, moved.shape[-1]).any(axis=0)))]
-                names = part.space.names
-                return Verdict(
+                return Classification(
                     "NMAR", f"the loss of {names[lost]} depends on the value of {names[i]}, which can itself be hidden"
                 )
-    if _same_everywhere(part):
-        return Verdict("MCAR", "no rate depends on the state")
-    return Verdict("MAR", "no rate depends on a component while that component is hidden")
+    if _same_everywhere(one):
+        return Classification("MCAR", "no rate depends on the state")
+    return Classification("MAR", "no rate depends on a component while that component is hidden")
 
 
-def _branches(part: Slice, i: int) -> Iterator[tuple[Floats, Floats, list[int]]]:
+def _branches(one: _Slice, i: int) -> Iterator[tuple[Floats, Floats, list[int]]]:
     """For each way that component i is hidden: its probability, and the other rates that then act."""
-    rates, fallback, driver = part.rates, part.fallback, part.driver
-    columns = [j for j in range(part.space.d) if j not in {i, driver}]
-    if part.whole:
+    rates, fallback, driver = one.rates, one.fallback, one.driver
+    columns = [j for j in range(one.space.d) if j not in {i, driver}]
+    if one.whole:
         yield rates[:, 0], rates[:, :0], []
     elif fallback is None:
         yield rates[:, i], rates[:, columns], columns
@@ -238,26 +244,24 @@ def _branches(part: Slice, i: int) -> Iterator[tuple[Floats, Floats, list[int]]]
         yield rates[:, driver] * fallback[:, i], fallback[:, columns], columns
 
 
-def _same_everywhere(part: Slice) -> bool:
-    if part.fallback is None:
-        return not _differs(part.rates.min(axis=0), part.rates.max(axis=0)).any()
-    own = part.rates[:, part.driver]
-    tables = [table for table, acts in ((part.rates, own.min() < 1), (part.fallback, own.max() > 0)) if acts]
-    others = [np.delete(table, part.driver, axis=1) for table in tables]
+def _same_everywhere(one: _Slice) -> bool:
+    if one.fallback is None:
+        return not _differs(one.rates.min(axis=0), one.rates.max(axis=0)).any()
+    own = one.rates[:, one.driver]
+    tables = [table for table, acts in ((one.rates, own.min() < 1), (one.fallback, own.max() > 0)) if acts]
+    others = [np.delete(table, one.driver, axis=1) for table in tables]
     return not any(_differs(table.min(axis=0), table.max(axis=0)).any() for table in [own[:, None], *others])
 
 
-def _judge_visible(part: Slice) -> Verdict:
+def _by_visible_components(one: _Slice) -> Classification:
     """Beyond the limit, for true states: MAR only if the rates are a function of what is never hidden."""
-    table = part.rates if part.fallback is None else np.concatenate([part.rates, part.fallback], axis=1)
+    table = one.rates if one.fallback is None else np.concatenate([one.rates, one.fallback], axis=1)
     if not _differs(table.min(axis=0), table.max(axis=0)).any():
-        return Verdict("MCAR", "no rate depends on the state")
-    can_hide = (table > 0).any(axis=0).reshape(-1, part.space.d).any(axis=0)
-    values = np.stack(np.unravel_index(part.shown, part.space.sizes), axis=1)
-    looks = np.where(can_hide, 0, values) @ part.space.layout.strides
-    order = np.argsort(looks, kind="stable")
-    first = np.flatnonzero(np.diff(looks[order], prepend=-1))
-    low, high = (extreme.reduceat(table[order], first, axis=0) for extreme in (np.minimum, np.maximum))
+        return Classification("MCAR", "no rate depends on the state")
+    can_hide = table.reshape(-1, one.space.d).max(axis=0) > 0
+    low, high, _ = one.ranges(table, can_hide)
     if not _differs(low, high).any():
-        return Verdict("MAR", "the rates depend only on components that are never hidden")
-    return Verdict("NMAR", "the rates depend on more than the components that are never hidden, so MAR is not proven")
+        return Classification("MAR", "the rates depend only on components that are never hidden")
+    return Classification(
+        "NMAR", "the rates depend on more than the components that are never hidden, so MAR is not proven"
+    )

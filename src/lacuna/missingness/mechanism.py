@@ -1,4 +1,12 @@
-"""A missingness mechanism as arrays, so that one kernel and one wrapper serve them all."""
+"""A missingness mechanism as arrays, so that one kernel and one wrapper serve them all.
+
+The mask m of a newly entered state s, after action a and in mode z of a hidden chain, has the probability
+
+    P(m | s, a, z) = ∏_j θ_j^m_j (1 − θ_j)^(1 − m_j)    with    θ_j = rates[z, a, s, j],    m_j = 1: hidden
+
+The mode moves before every mask: z' ~ chain[z, ·]. With a driver i, component i is drawn first, and if m_i = 1 the
+others take θ_j = fallback[z, a, s, j]. If the whole vector is lost or nothing, one draw at the rate θ_0 decides.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +21,8 @@ from numpy.typing import NDArray
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.missingness.label import LABELS, Label, Verdict, judge
+from lacuna.mdp.tabular import first_of, frozen_copy
+from lacuna.missingness.label import LABELS, Classification, Label, classify
 
 
 class RateBy(IntEnum):
@@ -98,7 +107,8 @@ class Mechanism:
     def __post_init__(self) -> None:
         for what in ("rates", "chain", "fallback", "shows"):
             if getattr(self, what) is not None:
-                self._own(what, np.int64 if what == "shows" else np.float64)
+                frozen = frozen_copy(getattr(self, what), np.int64 if what == "shows" else np.float64)
+                object.__setattr__(self, what, frozen)
         self._check_shows()
         self._check_table("rates", self.rates)
         self._check_chain()
@@ -106,12 +116,6 @@ class Mechanism:
         if self.whole and (self.rates != self.rates[..., :1]).any():
             raise ValueError(f"{self.name} hides all or nothing, so every component must have the same rate")
         self._check_claim()
-
-    def _own(self, what: str, kind: type[np.generic]) -> None:
-        """Keep a private copy that nobody can write to, so that a mechanism never changes and has one compiled type."""
-        copy = np.array(getattr(self, what), dtype=kind, order="C")
-        copy.setflags(write=False)
-        object.__setattr__(self, what, copy)
 
     def _check_shows(self) -> None:
         if (self.by == RateBy.TRUE) != (self.shows is not None):
@@ -121,9 +125,7 @@ class Mechanism:
             return
         if self.shows.ndim != 1 or not self.shows.size:
             raise ValueError(f"shows of {self.name} has shape {self.shows.shape}; it needs one entry per true state")
-        wrong = np.flatnonzero((self.shows < 0) | (self.shows >= self.space.n_states))
-        if wrong.size:
-            s = int(wrong[0])
+        if (s := first_of((self.shows < 0) | (self.shows >= self.space.n_states))) is not None:
             raise ValueError(
                 f"true state {s} of {self.name} shows {self.shows[s]}; "
                 f"the space has states 0 to {self.space.n_states - 1}"
@@ -157,10 +159,10 @@ class Mechanism:
             return
         if self.chain.shape != (n_modes, n_modes):
             raise ValueError(f"chain of {self.name} has shape {self.chain.shape}; it must be ({n_modes}, {n_modes})")
-        wrong = np.flatnonzero(~((self.chain >= 0).all(axis=1) & (np.abs(self.chain.sum(axis=1) - 1) < 1e-9)))
-        if wrong.size:
-            row = self.chain[wrong[0]].tolist()
-            raise ValueError(f"row {wrong[0]} of the chain of {self.name} is {row}; it must be at least 0 and add to 1")
+        z = first_of(~((self.chain >= 0).all(axis=1) & (np.abs(self.chain.sum(axis=1) - 1) < 1e-9)))
+        if z is not None:
+            row = self.chain[z].tolist()
+            raise ValueError(f"row {z} of the chain of {self.name} is {row}; it must be at least 0 and add to 1")
 
     def _check_driver(self) -> None:
         if not -1 <= self.driver < self.space.d:
@@ -186,19 +188,19 @@ class Mechanism:
             raise ValueError(f"{self.name} claims {self.claims}, but its rates make it {self.label}: {self.reason}")
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def classification(self) -> Classification:
         """The label that the rates give, and why."""
-        return judge(self.space, self.rates, self.fallback, self.driver, self.whole, self.shows)
+        return classify(self.space, self.rates, self.fallback, self.driver, self.whole, self.shows)
 
     @property
     def label(self) -> Label:
         """MCAR, MAR or NMAR, worked out from the rates."""
-        return self.verdict.label
+        return self.classification.label
 
     @property
     def reason(self) -> str:
         """Why the label is what it is."""
-        return self.verdict.reason
+        return self.classification.reason
 
     @property
     def n_actions(self) -> int | None:
@@ -213,8 +215,7 @@ class Mechanism:
         chain[:, -1] = 1.0
         fallback = np.zeros((0, 0, 0, 0)) if self.fallback is None else self.fallback
         # All read-only, whatever the mechanism: kernels are compiled once for all of them.
-        chain.setflags(write=False)
-        fallback.setflags(write=False)
+        chain, fallback = frozen_copy(chain, np.float64), frozen_copy(fallback, np.float64)
         return Hiding(int(self.by), self.driver, self.whole, chain, self.rates, fallback)
 
     @property

@@ -1,27 +1,95 @@
-"""Mechanisms as short texts, for the command line and study files: ``mcar:0.4``, ``mfog:0.5,0.0``."""
+"""Mechanisms by name: a decorator declares one, and texts such as ``mcar:0.4``, lists and messages follow from that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from difflib import get_close_matches
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.missingness.constructors import Where, after_actions, bursts, mcar, mcolor, mfog, none, space_of, whole
 from lacuna.missingness.mechanism import Mechanism
+from lacuna.missingness.tables import Where
+from lacuna.quantities import counted
+from lacuna.validation import nearest, shown
 
-MECHANISMS: dict[str, str] = {
-    "none": "none: nothing is hidden",
-    "mcar": "mcar:THETA or mcar:T0,T1,…: constant rates, one for all components or one for each",
-    "mcolor": "mcolor:GREEN,ORANGE,RED: rates by the true colour, the colour itself included",
-    "mcolor-xy": "mcolor-xy:GREEN,ORANGE,RED: rates by the true colour, which is never hidden itself",
-    "mfog": "mfog:INSIDE,OUTSIDE: one rate in the world's fog, another outside",
-    "whole": "whole:THETA: the whole vector or nothing",
-    "bursts": "bursts:ENTER,LEAVE[,INSIDE[,OUTSIDE]]: once lost, tends to stay lost",
-    "bursts-each": "bursts-each:ENTER,LEAVE[,INSIDE[,OUTSIDE]]: bursts of each component by itself",
-    "after": "after:ACTION=RATE,…[,else=RATE]: rates by the action just taken",
-}
-"""Every mechanism that `parse` knows, with how it is written."""
+Reader = Callable[[list[str], Where, int | None], tuple[Any, ...]]
+"""Reads the values of a text, for a space or world and a number of actions, into the constructor's arguments."""
+
+
+@dataclass(frozen=True)
+class MechanismKind:
+    """A declared kind of mechanism: its name, how it is written, a line about it, and the constructor."""
+
+    name: str
+    written: str
+    about: str
+    build: Callable[..., Mechanism]
+    read: Reader | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments that the name stands for."""
+
+    def arguments(self, values: list[str], where: Where, n_actions: int | None) -> tuple[Any, ...]:
+        """Give the constructor's arguments from the values of a text."""
+        if self.read is not None:
+            return self.read(values, where, n_actions)
+        _, *taken = (one for one in signature(self.build).parameters.values() if one.kind != Parameter.KEYWORD_ONLY)
+        types = get_type_hints(self.build)
+        a_list = any(_is_sequence(types[one.name]) for one in taken)
+        least = sum(one.default is Parameter.empty for one in taken)
+        if len(values) < least or (len(values) > len(taken) and not a_list):
+            raise ValueError(f"it has {counted(len(values), 'value')}")
+        numbers = tuple(as_number(value) for value in values)
+        return (numbers,) if a_list else numbers
+
+
+MECHANISMS: dict[str, MechanismKind] = {}
+"""Every declared kind of mechanism by its name."""
+
+Builder = TypeVar("Builder", bound=Callable[..., Mechanism])
+
+
+def mechanism(
+    name: str, written: str, about: str, *, read: Reader | None = None, **options: Any
+) -> Callable[[Builder], Builder]:
+    """Declare a mechanism: the constructor it decorates makes one from a space or world, and from numbers.
+
+    How many numbers its text takes follows from the constructor: one for each positional parameter after the first,
+    fewer if some have defaults, or any number if the parameter is a sequence.
+
+    Parameters
+    ----------
+    name
+        What its texts begin with.
+    written
+        How it is written, for people.
+    about
+        What it hides, in a line.
+    read
+        For texts that are no list of numbers: makes the constructor's arguments (after the first) from the values of
+        the text, what the mechanism is for, and the number of actions; what is wrong it says in a `ValueError`.
+    options
+        Keyword arguments for the constructor that this name stands for.
+
+    Examples
+    --------
+    >>> from lacuna.missingness import mcar
+    >>> @mechanism("half", "half:THETA", "half the rate for all components")
+    ... def half(where: Where, theta: float) -> Mechanism:
+    ...     return mcar(where, theta / 2)
+    >>> parse("half:0.8", 3).name
+    'mcar:0.4'
+    >>> del MECHANISMS["half"]
+    """
+
+    def declare(build: Builder) -> Builder:
+        known = MECHANISMS.get(name)
+        if known is not None and known.build.__module__ != build.__module__:
+            raise ValueError(f"a mechanism called {name!r} is declared by {known.build.__module__} already")
+        MECHANISMS[name] = MechanismKind(name, written, about, build, read, options)
+        return build
+
+    return declare
 
 
 def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
@@ -30,7 +98,7 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     Parameters
     ----------
     text
-        As listed in `MECHANISMS`.
+        As the entries of `MECHANISMS` say.
     where
         The world (needed for ``mfog``), its space, or a number of components.
     n_actions
@@ -42,85 +110,34 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     'mcar:0.4'
     >>> parse("mcra:0.4", 3)
     Traceback (most recent call last):
-    ValueError: no mechanism is called 'mcra'; did you mean 'mcar'? There are none, mcar, mcolor, mcolor-xy, mfog,
-    whole, bursts, bursts-each, after
+    ValueError: no mechanism is called 'mcra' (did you mean 'mcar'?); there are none, mcar, whole, mcolor, mcolor-xy,
+    mfog, bursts, bursts-each, after
     """
     if not isinstance(text, str):
-        raise TypeError(f"a mechanism is written as text, e.g. 'mcar:0.4', not {text!r}")
-    kind, colon, rest = text.strip().partition(":")
-    if kind not in MECHANISMS:
-        close = get_close_matches(kind, MECHANISMS, n=1)
-        hint = f"; did you mean {close[0]!r}? There are" if close else "; there are"
-        raise ValueError(f"no mechanism is called {kind!r}{hint} {', '.join(MECHANISMS)}")
-    parts = [part.strip() for part in rest.split(",")] if colon else []
-    if kind == "after":
-        return _after(text, parts, where, n_actions)
-    least, most = _COUNTS[kind]
-    # As many rates as components for mcar; the constructor says how many those are.
-    if not least <= len(parts) <= (max(space_of(where).d, len(parts)) if most is None else most):
-        _refuse(text, kind, f"it has {len(parts)} values")
-    if kind == "mfog":
-        if not isinstance(where, TabularMDP):
-            _refuse(text, kind, "it needs a world with a region called 'fog'")
-        return mfog(where, *_numbers(text, kind, parts))
-    return _MAKERS[kind](where, _numbers(text, kind, parts))
-
-
-_COUNTS: dict[str, tuple[int, int | None]] = {
-    "none": (0, 0), "mcar": (1, None), "mcolor": (1, None), "mcolor-xy": (1, None), "mfog": (2, 2), "whole": (1, 1),
-    "bursts": (2, 4), "bursts-each": (2, 4),
-}  # fmt: skip
-
-_MAKERS: dict[str, Callable[[Where, list[float]], Mechanism]] = {
-    "none": lambda where, _: none(where),
-    "mcar": mcar,
-    "mcolor": mcolor,
-    "mcolor-xy": lambda where, values: mcolor(where, values, hide_colour=False),
-    "whole": lambda where, values: whole(where, *values),
-    "bursts": lambda where, values: bursts(where, *values),
-    "bursts-each": lambda where, values: bursts(where, *values, per_component=True),
-}
-
-
-def _refuse(text: str, kind: str, what: str) -> NoReturn:
-    raise ValueError(f"{text!r} is not a mechanism: {what}. Write {MECHANISMS[kind]}")
-
-
-def _numbers(text: str, kind: str, parts: list[str]) -> list[float]:
-    return [_number(text, kind, part) for part in parts]
-
-
-def _number(text: str, kind: str, part: str) -> float:
+        raise TypeError(f"a mechanism is written as text, e.g. 'mcar:0.4', not {shown(text)}")
+    name, colon, rest = text.strip().partition(":")
+    if name not in MECHANISMS:
+        raise ValueError(
+            f"no mechanism is called {shown(name)}{nearest(name, MECHANISMS)}; there are {', '.join(MECHANISMS)}"
+        )
+    kind = MECHANISMS[name]
+    values = [value.strip() for value in rest.split(",")] if colon else []
     try:
-        return float(part)
+        arguments = kind.arguments(values, where, n_actions)
+    except ValueError as error:
+        raise ValueError(f"{shown(text)} is not a mechanism: {error}. Write {kind.written}: {kind.about}") from None
+    return kind.build(where, *arguments, **kind.options)
+
+
+def as_number(value: str) -> float:
+    """Read one value of a text."""
+    try:
+        return float(value)
     except ValueError:
-        _refuse(text, kind, f"{part!r} is not a number")
+        raise ValueError(f"{shown(value)} is not a number") from None
 
 
-def _after(text: str, parts: list[str], where: Where, n_actions: int | None) -> Mechanism:
-    names = where.action_names if isinstance(where, TabularMDP) else ()
-    n_actions = where.n_actions if isinstance(where, TabularMDP) else n_actions
-    if n_actions is None:
-        _refuse(text, "after", "it needs to know how many actions there are")
-    rates: dict[int, float] = {}
-    otherwise = 0.0
-    if not parts:
-        _refuse(text, "after", "it names no action")
-    for part in parts:
-        action, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            _refuse(text, "after", f"{part!r} has no rate")
-        if action == "else":
-            otherwise = _number(text, "after", value)
-        else:
-            rates[_action(text, action, names)] = _number(text, "after", value)
-    return after_actions(where, n_actions, rates, otherwise)
-
-
-def _action(text: str, action: str, names: tuple[str, ...]) -> int:
-    if action in names:
-        return names.index(action)
-    if action.isdecimal():
-        return int(action)
-    known = f"; there are {', '.join(names)}" if names else ", which must be given by number"
-    _refuse(text, "after", f"no action is called {action!r}{known}")
+def _is_sequence(wanted: Any) -> bool:
+    choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    origins = [get_origin(choice) for choice in choices]
+    return any(isinstance(origin, type) and issubclass(origin, Sequence) for origin in origins)

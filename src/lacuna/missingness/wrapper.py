@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
 from lacuna.mdp.environment import TabularEnv
-from lacuna.mdp.painter import NO_VEIL, Veil
+from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.missingness.constructors import Where
 from lacuna.missingness.mechanism import Mechanism, RateBy, hide
 from lacuna.missingness.registry import parse
+from lacuna.missingness.tables import Where
 
 Encoding = Literal["token", "dict"]
 
-_TELLING = frozenset({"episode_ended"})
+_REVEALING = frozenset({"episode_ended"})
 """Info of our own environments that tells a hidden state: in a continuing world, that the goal was reached."""
+
 Env = gym.Env[Any, Any]
 
 
@@ -84,6 +85,13 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         Keys of the environment's own info to leave out, e.g. Taxi's ``action_mask``, which tells the hidden state. The
         ``episode_ended`` of lacuna's own worlds is left out unless `truth` is asked for.
 
+    Attributes
+    ----------
+    mode : NDArray
+        Mode of the mechanism's hidden chain, in an array of one.
+    stream : Stream
+        The random numbers of the mechanism.
+
     Notes
     -----
     ``info["mask"]`` is always there: an int8 array, 1 = missing. The rest of the environment's info passes through as
@@ -125,23 +133,23 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             drop_info=drop_info,
         )
         gym.Wrapper.__init__(self, env)
-        self._parts = components_of(env.observation_space)
-        self.mechanism = _build(mechanism, env, self._parts) if isinstance(mechanism, str) else mechanism
-        _check_fit(self.mechanism, env, self._parts)
-        self.encoding: Encoding = encoding or ("dict" if self._parts.sizes is None else "token")
-        self.observation_space = _encoded_space(env.observation_space, self._parts, self.encoding)
+        self._components = components_of(env.observation_space)
+        self.mechanism = _build(mechanism, env, self._components) if isinstance(mechanism, str) else mechanism
+        _check_fit(self.mechanism, env, self._components)
+        self.encoding: Encoding = encoding or ("dict" if self._components.sizes is None else "token")
+        self.observation_space = _encoded_space(env.observation_space, self._components, self.encoding)
         self._first_observed, self._truth = first_observed, truth
-        self._drop_info = frozenset(drop_info) | (frozenset() if truth else _TELLING)
+        self._drop_info = frozenset(drop_info) | (frozenset() if truth else _REVEALING)
         self._first_action = int(getattr(env.action_space, "start", 0)) if self.mechanism.n_actions else 0
-        self._mode = np.zeros(1, dtype=np.int64)
-        self._hidden = np.zeros(self._parts.d, dtype=np.bool_)
+        self.mode = np.zeros(1, dtype=np.int64)
+        self._mask = np.zeros(self._components.d, dtype=np.bool_)
         # Without a seed a run is not meant to be repeated: start anywhere.
-        self._stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
+        self.stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
 
     @cached_property
     def space(self) -> Space:
         """The space of complete states, for an `Agent`; a `Box` has none, and is refused."""
-        sizes = self._parts.sizes
+        sizes = self._components.sizes
         if sizes is None:
             raise TypeError(
                 "the observation is a Box of real numbers, and an Agent needs components with finitely many values; "
@@ -149,44 +157,34 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             )
         return self.mechanism.space if sizes == self.mechanism.space.sizes else Space(sizes)
 
-    @property
-    def mode(self) -> int:
-        """Mode of the mechanism's hidden chain."""
-        return int(self._mode[0])
-
-    @property
-    def stream(self) -> Stream:
-        """The random numbers of the mechanism."""
-        return self._stream
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode; a seed also starts the missingness anew."""
         if seed is not None:
-            self._stream = Stream(seed, "missingness")
-            self._mode[0] = 0
+            self.stream = Stream(seed, "missingness")
+            self.mode[0] = 0
         observation, info = self.env.reset(seed=seed, options=options)
         if self._first_observed:
-            return self._cover(observation, np.zeros(self._parts.d, dtype=np.bool_), info)
-        return self._cover(observation, self._draw_mask(observation, -1), info)
+            return self._covered(observation, np.zeros(self._components.d, dtype=np.bool_), info)
+        return self._covered(observation, self._draw_mask(observation, -1), info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Let the environment move, then hide."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         taken = int(action) - self._first_action if self.mechanism.n_actions else -1
-        observation, info = self._cover(observation, self._draw_mask(observation, taken), info)
+        observation, info = self._covered(observation, self._draw_mask(observation, taken), info)
         return observation, reward, terminated, truncated, info
 
     def render(self) -> Any:
         """Draw the environment; one of lacuna's own worlds with what is hidden at this moment, and with its fog."""
         world = self.env.unwrapped
-        if not isinstance(world, TabularEnv) or world.mdp.space.sizes != self._parts.sizes:
+        if not isinstance(world, TabularEnv) or world.mdp.space.sizes != self._components.sizes:
             return self.env.render()
-        hidden = zip(world.mdp.space.names, self._hidden, strict=True)
-        world.veil = Veil(frozenset(name for name, lost in hidden if lost), fog=self._is_fog)
+        names = (name for name, lost in zip(world.mdp.space.names, self._mask, strict=True) if lost)
+        world.hidden = Hidden(frozenset(names), fog=self._is_fog)
         try:
             return self.env.render()
         finally:
-            world.veil = NO_VEIL
+            world.hidden = NOTHING_HIDDEN
 
     @cached_property
     def _is_fog(self) -> bool:
@@ -203,7 +201,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     def components(self, observation: Any) -> NDArray[np.int64]:
         """An encoded observation as the vector that kernels take: values from 0 on, -1 for missing."""
-        if self._parts.sizes is None:
+        if self._components.sizes is None:
             raise TypeError("the components of a Box are real numbers; only discrete values can be numbered")
         values = observation if self.encoding == "token" else observation["values"]
         vector = self._vector(values)
@@ -212,14 +210,14 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return vector
 
     def _vector(self, values: Any) -> NDArray[np.int64]:
-        return np.asarray(values, dtype=np.int64).ravel() - self._parts.start
+        return np.asarray(values, dtype=np.int64).ravel() - self._components.start
 
     def _draw_mask(self, observation: Any, action: int) -> NDArray[np.bool_]:
         mechanism = self.mechanism
         shown = self._shown(observation) if mechanism.by == RateBy.SHOWN else 0
         true = self._true_state() if mechanism.by == RateBy.TRUE else 0
-        mask = np.empty(self._parts.d, dtype=np.bool_)
-        hide(shown, true, action, self._mode, mechanism.hiding, self._stream.need(mechanism.n_draws), mask)
+        mask = np.empty(self._components.d, dtype=np.bool_)
+        hide(shown, true, action, self.mode, mechanism.hiding, self.stream.need(mechanism.n_draws), mask)
         return mask
 
     def _shown(self, observation: Any) -> int:
@@ -235,9 +233,9 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             raise ValueError(f"the true state is {state}; {self.mechanism.name} has rates for 0 to {last}")
         return state
 
-    def _cover(self, observation: Any, mask: NDArray[np.bool_], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        self._hidden = mask
-        shaped = mask.reshape(self._parts.shape)
+    def _covered(self, observation: Any, mask: NDArray[np.bool_], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._mask = mask
+        shaped = mask.reshape(self._components.shape)
         kept = {key: value for key, value in info.items() if key not in self._drop_info}
         taken = {"mask", "truth"} & set(kept)
         if taken:
@@ -251,13 +249,13 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return self._encode(observation, shaped), kept
 
     def _encode(self, observation: Any, mask: NDArray[np.bool_]) -> Any:
-        values = np.asarray(observation).reshape(self._parts.shape)
+        values = np.asarray(observation).reshape(self._components.shape)
         if self.encoding == "token":
-            top = self._parts.start + np.asarray(self._parts.sizes, dtype=np.int64)
+            top = self._components.start + np.asarray(self._components.sizes, dtype=np.int64)
             return _as_sample(np.where(mask, top.reshape(mask.shape), values), self.observation_space)
         inner = cast("spaces.Dict", self.observation_space)["values"]
         return {
-            "values": _as_sample(np.where(mask, self._parts.fill, values), inner),
+            "values": _as_sample(np.where(mask, self._components.fill, values), inner),
             "mask": mask.astype(np.int8),
         }
 
@@ -269,9 +267,9 @@ def _as_sample(values: NDArray[Any], space: spaces.Space[Any]) -> Any:
     return values.astype(space.dtype)
 
 
-def _encoded_space(space: spaces.Space[Any], parts: Components, encoding: Encoding) -> spaces.Space[Any]:
+def _encoded_space(space: spaces.Space[Any], components: Components, encoding: Encoding) -> spaces.Space[Any]:
     if encoding == "dict":
-        return spaces.Dict({"values": space, "mask": spaces.MultiBinary(list(parts.shape))})
+        return spaces.Dict({"values": space, "mask": spaces.MultiBinary(list(components.shape))})
     if encoding != "token":
         raise ValueError(f"encoding is {encoding!r}; it must be 'token' or 'dict'")
     if isinstance(space, spaces.Discrete):
@@ -285,22 +283,25 @@ def _encoded_space(space: spaces.Space[Any], parts: Components, encoding: Encodi
     raise ValueError("a Box has no value to spare for 'missing'; use encoding='dict'")
 
 
-def _build(text: str, env: Env, parts: Components) -> Mechanism:
+def _build(text: str, env: Env, components: Components) -> Mechanism:
     """Mechanism from its text, with the names and regions of the world if the environment shows one as it is."""
     mdp = getattr(env.unwrapped, "mdp", None)
-    n_actions = int(env.action_space.n) if isinstance(env.action_space, spaces.Discrete) else None
-    where: Where = parts.d if parts.sizes is None else Space(parts.sizes)
-    if isinstance(mdp, TabularMDP) and mdp.space.sizes == parts.sizes:
+    where: Where = components.d if components.sizes is None else Space(components.sizes)
+    if isinstance(mdp, TabularMDP) and mdp.space.sizes == components.sizes:
         where = mdp
-    return parse(text, where, n_actions)
+    return parse(text, where, _n_actions(env))
 
 
-def _check_fit(mechanism: Mechanism, env: Env, parts: Components) -> None:
+def _n_actions(env: Env) -> int | None:
+    return int(env.action_space.n) if isinstance(env.action_space, spaces.Discrete) else None
+
+
+def _check_fit(mechanism: Mechanism, env: Env, components: Components) -> None:
     """Refuse, with a sentence, a mechanism that is not for this environment."""
-    if mechanism.space.d != parts.d:
-        raise ValueError(f"{mechanism.name} has {mechanism.space.d} components; the observation has {parts.d}")
-    if mechanism.by == RateBy.SHOWN and parts.sizes != mechanism.space.sizes:
-        seen = "a Box" if parts.sizes is None else f"components of sizes {parts.sizes}"
+    if mechanism.space.d != components.d:
+        raise ValueError(f"{mechanism.name} has {mechanism.space.d} components; the observation has {components.d}")
+    if mechanism.by == RateBy.SHOWN and components.sizes != mechanism.space.sizes:
+        seen = "a Box" if components.sizes is None else f"components of sizes {components.sizes}"
         raise ValueError(
             f"the rates of {mechanism.name} go by states of sizes {mechanism.space.sizes}; the observation is {seen}"
         )
@@ -308,11 +309,8 @@ def _check_fit(mechanism: Mechanism, env: Env, parts: Components) -> None:
         raise ValueError(
             f"the rates of {mechanism.name} go by the true state; {env.unwrapped} has no attribute `true_state`"
         )
-    if mechanism.n_actions is None:
-        return
-    n_actions = int(env.action_space.n) if isinstance(env.action_space, spaces.Discrete) else None
-    if n_actions != mechanism.n_actions:
+    if mechanism.n_actions not in (None, _n_actions(env)):
         raise ValueError(
-            f"the rates of {mechanism.name} go by {mechanism.n_actions} actions; the environment has "
-            + (f"{n_actions}" if n_actions else f"{env.action_space}")
+            f"the rates of {mechanism.name} go by {mechanism.n_actions} actions; "
+            f"the environment has {_n_actions(env) or env.action_space}"
         )

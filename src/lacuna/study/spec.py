@@ -196,10 +196,9 @@ class Study:
         except ValidationError as error:
             wrong = [*_sentences(error), *wrong]
         else:
-            problems, settings, more = _expand(spec) if not wrong else ((), (), [])
-            wrong += more
+            problems, settings = _expand(spec, wrong)
         if wrong:
-            raise StudyError("\n".join(f"{name}: {line}" for line in wrong))
+            raise StudyError("\n".join(f"{name}: {line}" for line in dict.fromkeys(wrong)))
         return cls(spec, problems, settings)
 
     @cached_property
@@ -226,13 +225,14 @@ class Study:
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], list[str]]:
-    """Worlds x missingness, and methods x choices, with a sentence for everything that cannot be."""
-    wrong: list[str] = []
+def _expand(spec: StudySpec, wrong: list[str]) -> tuple[tuple[Any, ...], tuple[Settings, ...]]:
+    """Worlds x missingness, and methods x choices; adds a sentence for everything that cannot be to what is wrong."""
+    choices_are_fine = not wrong
     problems = []
     worlds = []
     if len(spec.worlds) * len(spec.missingness) > _MOST_SETTINGS:
-        return (), (), [f"worlds x missingness are more than {_MOST_SETTINGS}"]
+        wrong.append(f"worlds x missingness are more than {_MOST_SETTINGS}")
+        return (), ()
     for i, world in enumerate(spec.worlds):
         try:
             mdp = make_world(world.name, **world.parameters)
@@ -247,7 +247,7 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
             except (TypeError, ValueError) as error:
                 wrong.append(f"missingness[{j}] is {shown(text)} in worlds[{i}]: {error}")
     settings: list[Settings] = []
-    for i in range(len(spec.methods)):
+    for i in range(len(spec.methods) if choices_are_fine else 0):
         settings += _settings_of(i, spec, worlds, wrong)
     if (n := len(set(problems)) * len(set(settings)) * spec.trials) > _MOST_RUNS:
         wrong.append(f"there would be {n} runs; there must be at most {_MOST_RUNS} in a study: split it by first_trial")
@@ -258,7 +258,7 @@ def _expand(spec: StudySpec) -> tuple[tuple[Any, ...], tuple[Settings, ...], lis
         for i, t in enumerate(spec.curve_times)
         if not 1 <= t <= spec.steps
     ]
-    return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), list(dict.fromkeys(wrong))
+    return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings))
 
 
 def _wrong_choices(data: Mapping[str, Any]) -> list[str]:

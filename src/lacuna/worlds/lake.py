@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import TabularMDP
+from lacuna.mdp.tabular import MAX_STEPS, TabularMDP
+from lacuna.validation import number, whole_number
 from lacuna.worlds.registry import world
 
 PAPER_MAP = """
@@ -119,16 +120,14 @@ class Lake:
 
     def __post_init__(self) -> None:
         for what in ("wind", "flood"):
-            if not 0.0 <= getattr(self, what) <= 1.0:
-                raise ValueError(f"{what} is {getattr(self, what)}; it must be between 0 and 1")
+            number(what, getattr(self, what), 0, 1)
         if len(self.rewards) != 3:
             raise ValueError(f"rewards are {self.rewards}; there must be 3: land, water, goal")
         object.__setattr__(self, "rewards", Rewards(*self.rewards))
         for what, value in Rewards(*self.rewards)._asdict().items():
             if not isfinite(value):
                 raise ValueError(f"the reward for {what} is {value}; it must be a finite number")
-        if self.max_steps < 0:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be 0 (never) or larger")
+        whole_number("max_steps", self.max_steps, 0, MAX_STEPS)
         if not isinstance(self.fog, str | None):
             object.__setattr__(self, "fog", tuple(self.fog))
         _ = self.ground, self.fogged
@@ -322,18 +321,9 @@ def _parse(text: str) -> Ground:
 def _only(signs: NDArray[np.str_], sign: str) -> tuple[int, int]:
     """The one cell that holds `sign`."""
     cells = np.argwhere(signs == sign).tolist()
-    if not cells:
-        n_rows, n_columns = signs.shape
-        raise ValueError(
-            f"the map has no {_SIGNS[sign]} {sign!r} in rows 0 to {n_rows - 1}, columns 0 to {n_columns - 1}; "
-            f"it needs exactly one"
-        )
-    if len(cells) > 1:
-        (row, column), (first_row, first_column) = cells[1], cells[0]
-        raise ValueError(
-            f"map, row {row}, column {column}: a second {_SIGNS[sign]} {sign!r}; "
-            f"the first is in row {first_row}, column {first_column}"
-        )
+    if len(cells) != 1:
+        places = "; ".join(f"row {row}, column {column}" for row, column in cells[:2]) or "none"
+        raise ValueError(f"the map needs exactly one {_SIGNS[sign]} {sign!r} and has {len(cells)}: {places}")
     row, column = cells[0]
     return row, column
 

@@ -1,32 +1,121 @@
-"""Lake World for the eye: as text, and as a picture in the manner of the paper's figure 2."""
+"""Lake World for the eye: as text, and as one drawing in one palette, for pixels here and for the chart of a page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.mdp.painter import NO_VEIL, Veil
+from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden
 from lacuna.worlds.lake import COLOURS, Lake
 
 Pixels = NDArray[np.uint8]
 
-_FILL = {0: (154, 205, 110), 1: (247, 179, 84), 2: (228, 96, 82)}
-_FOG = (255, 255, 255)
-_HOME = (30, 112, 58)
-_GRID = (120, 128, 120)
-_WATER = (24, 74, 190)
-_BLACK = (0, 0, 0)
-_AGENT = (44, 44, 52)
-_HALO = (255, 255, 255)
-_HIDDEN = (112, 72, 160)
-_NO_COLOUR = (205, 205, 205)
+PALETTE = {
+    "green": "#a9d6a0", "orange": "#f5b95a", "red": "#d9604c", "water": "#1456b0", "home": "#1e703a", "ink": "#111111",
+    "white": "#ffffff", "grid": "#8a918a", "agent": "#2c2c34", "hidden": "#7048a0", "unknown": "#cdcdcd",
+}  # fmt: skip
+"""Every colour of the drawing; those of the cells are apart in lightness too."""
 
-_QUESTION = np.array(
-    [list(line) for line in (".###.", "#...#", "....#", "..##.", "..#..", ".....", "..#..")]
-) == "#"  # fmt: skip
-"""A question mark, 5 x 7."""
+LETTERS = {colour: colour[0] for colour in COLOURS}
+"""What stands in a cell for its colour, for readers who cannot tell it; small, as G is the goal."""
+
+_GLYPHS = {
+    "g": "..... ..... .#### #...# .#### ....# .###.",
+    "o": "..... ..... .###. #...# #...# #...# .###.",
+    "r": "..... ..... #.##. ##..# #.... #.... #....",
+    "S": ".#### #.... #.... .###. ....# ....# ####.",
+    "G": ".###. #...# #.... #.### #...# #...# .###.",
+    "?": ".###. #...# ....# ..##. ..#.. ..... ..#..",
+    "≈": ".#... #.#.# ...#. ..... .#... #.#.# ...#.",
+}
+"""The letters that occur, 5 x 7."""
+
+_SHORE, _FRAME, _LINE = 0.1, 0.08, 0.02
+_FOG, _BAND = 0.62, 0.45
+
+
+class Box(NamedTuple):
+    """A filled rectangle, measured in cells from the top left corner of the map."""
+
+    row: float
+    column: float
+    height: float
+    width: float
+    fill: str
+    opacity: float = 1.0
+
+
+class Letter(NamedTuple):
+    """A letter by its middle and its height, measured in cells."""
+
+    text: str
+    row: float
+    column: float
+    size: float
+    ink: str
+
+
+class Drawing(NamedTuple):
+    """A map as marks: its cells in reading order, then what lies over them, then letters."""
+
+    cells: list[Box]
+    boxes: list[Box]
+    letters: list[Letter]
+
+
+def draw(lake: Lake, *, flooded: bool, fog: bool = True) -> Drawing:
+    """Draw a map without the agent: a panel of the paper's figure 2.
+
+    Examples
+    --------
+    >>> drawing = draw(Lake(), flooded=True)
+    >>> len(drawing.cells), drawing.letters[0]
+    (64, Letter(text='g', row=0.25, column=0.76, size=0.3, ink='#111111'))
+    """
+    water, colours = lake.ground.water[int(flooded)], lake.ground.colour[int(flooded)]
+    homes = {lake.ground.start: "S", lake.ground.goal: "G"}
+    white, ink = PALETTE["white"], PALETTE["ink"]
+    cells, letters = [], []
+    for row, column in np.ndindex(lake.shape):
+        colour = COLOURS[int(colours[row, column])]
+        cells.append(Box(row, column, 1, 1, PALETTE[colour]))
+        home = (row, column) in homes
+        letters.append(Letter(LETTERS[colour], row + 0.25, column + 0.76, 0.3, white if home else ink))
+        if water[row, column]:
+            letters.append(Letter("≈", row + 0.6, column + 0.45, 0.45, white if colour == "red" else PALETTE["water"]))
+    boxes = [Box(*cell[:4], white, _FOG) for cell, lies in zip(cells, lake.fogged.flat, strict=True) if fog and lies]
+    boxes += [*_grid(*lake.shape), *_shore(water)]
+    for (row, column), text in homes.items():
+        inner = 1 - 2 * _FRAME
+        boxes += [
+            Box(row, column, 1, 1, ink),
+            Box(row + _FRAME, column + _FRAME, inner, inner, PALETTE["home"]),
+        ]
+        letters.append(Letter(text, row + 0.6, column + 0.45, 0.45, white))
+    return Drawing(cells, boxes, letters)
+
+
+def _grid(n_rows: int, n_columns: int) -> Iterator[Box]:
+    for row in range(n_rows + 1):
+        yield Box(max(row - _LINE / 2, 0), 0, _LINE, n_columns, PALETTE["grid"])
+    for column in range(n_columns + 1):
+        yield Box(0, max(column - _LINE / 2, 0), n_rows, _LINE, PALETTE["grid"])
+
+
+def _shore(water: NDArray[np.bool_]) -> Iterator[Box]:
+    """A strip in every cell of water along each neighbour that is none, corners and the edge of the map included."""
+    dry = ~np.pad(water, 1)
+    strips = ((0.0, _SHORE), (0.0, 1.0), (1 - _SHORE, _SHORE))
+    for row, column in np.argwhere(water).tolist():
+        for down, across in product(range(3), range(3)):
+            if dry[row + down, column + across]:
+                (top, height), (left, width) = strips[down], strips[across]
+                yield Box(row + top, column + left, height, width, PALETTE["water"])
 
 
 @dataclass(frozen=True)
@@ -37,15 +126,13 @@ class LakePainter:
     ----------
     lake
         The world.
-    fog
-        Whether to draw the fog even where no veil has any: white cells in a picture, ``?`` in text.
     cell
-        Width of a cell in pixels, at least 8.
+        Width of a cell in pixels, at least 8; letters need 24.
 
     Examples
     --------
     >>> lake = Lake()
-    >>> print(LakePainter(lake, fog=True).text(lake.state(6, 1, flooded=True)))
+    >>> print(LakePainter(lake).text(lake.state(6, 1, flooded=True), Hidden(fog=True)))
     flooded; row 6, column 1, green
     .....???
     .....???
@@ -62,86 +149,73 @@ class LakePainter:
     -----
     The agent stands where it truly is. What is hidden from it is marked: in the first line of a text by ``?``; in a
     picture a hidden row by a dark band along the column, a hidden column by one along the row (where the agent might be
-    as far as that component tells), a hidden colour by a grey cell and a question mark on the agent.
+    as far as that component tells), a hidden colour by a grey cell and a question mark on the agent. Fog is a white
+    haze in a picture, and ``?`` in a text.
     """
 
     lake: Lake
-    fog: bool = False
     cell: int = 48
 
     def __post_init__(self) -> None:
         if self.cell < 8:
             raise ValueError(f"cell is {self.cell} pixels; it must be at least 8")
 
-    def text(self, state: int, veil: Veil = NO_VEIL) -> str:
+    def text(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
         """The map in force, the agent as ``@``, water as ``~``, under a line that says the rest."""
         row, column, flooded = self.lake.place(state)
         ground = self.lake.ground
         signs = np.where(ground.water[int(flooded)], "~", ".")
         signs[ground.start] = "S"
         signs[ground.goal] = "G"
-        if self.fog or veil.fog:
+        if hidden.fog:
             signs[self.lake.fogged] = "?"
         signs[row, column] = "@"
         shown = {"row": f"row {row}", "column": f"column {column}"}
         shown["colour"] = COLOURS[int(ground.colour[int(flooded), row, column])]
-        words = [f"{name} ?" if name in veil.hidden else word for name, word in shown.items()]
+        words = [f"{name} ?" if name in hidden.components else word for name, word in shown.items()]
         heading = f"{'flooded' if flooded else 'dry'}; {', '.join(words)}"
         return "\n".join([heading, *("".join(line) for line in signs)])
 
-    def picture(self, state: int, veil: Veil = NO_VEIL) -> Pixels:
+    def picture(self, state: int, hidden: Hidden = NOTHING_HIDDEN) -> Pixels:
         """The world in a true state, agent included, as pixels ``[height, width, 3]``."""
         row, column, flooded = self.lake.place(state)
-        pixels, size = self.scene(flooded=flooded, fog=veil.fog), self.cell
-        if "colour" in veil.hidden:
-            inner = pixels[row * size + 1 : (row + 1) * size - 1, column * size + 1 : (column + 1) * size - 1]
-            inner[:] = _NO_COLOUR
-        if "row" in veil.hidden:
-            _tint(pixels[:, column * size : (column + 1) * size])
-        if "column" in veil.hidden:
-            _tint(pixels[row * size : (row + 1) * size])
-        self._disc(pixels, row, column)
-        if "colour" in veil.hidden:
-            self._question(pixels, row, column)
-        return pixels
-
-    def scene(self, *, flooded: bool, fog: bool = False) -> Pixels:
-        """The world without the agent: one of the panels of figure 2."""
         n_rows, n_columns = self.lake.shape
-        ground = self.lake.ground
-        fill = np.array([_FILL[k] for k in range(3)], dtype=np.uint8)[ground.colour[int(flooded)]]
-        if self.fog or fog:
-            fill[self.lake.fogged] = _FOG
-        fill[ground.start] = fill[ground.goal] = _HOME
-        pixels = np.repeat(np.repeat(fill, self.cell, axis=0), self.cell, axis=1)
-        for row in range(n_rows):
-            pixels[row * self.cell] = _GRID
-        for column in range(n_columns):
-            pixels[:, column * self.cell] = _GRID
-        pixels[-1], pixels[:, -1] = _GRID, _GRID
-        self._shore(pixels, ground.water[int(flooded)])
-        for row, column in (ground.start, ground.goal):
-            self._frame(pixels, row, column)
+        drawing = draw(self.lake, flooded=flooded, fog=hidden.fog)
+        marks = {
+            "colour": Box(row, column, 1, 1, PALETTE["unknown"]),
+            "row": Box(0, column, n_rows, 1, PALETTE["hidden"], _BAND),
+            "column": Box(row, 0, 1, n_columns, PALETTE["hidden"], _BAND),
+        }
+        pixels = np.zeros((n_rows * self.cell, n_columns * self.cell, 3), dtype=np.uint8)
+        for box in (*drawing.cells, *drawing.boxes):
+            self._fill(pixels, box)
+        for letter in drawing.letters:
+            self._write(pixels, letter)
+        for name, box in marks.items():
+            if name in hidden.components:
+                self._fill(pixels, box)
+        self._disc(pixels, row, column)
+        if "colour" in hidden.components:
+            self._write(pixels, Letter("?", row + 0.5, column + 0.5, 0.45, PALETTE["white"]))
         return pixels
 
-    @property
-    def _bold(self) -> int:
-        return max(2, self.cell // 10)
+    def _fill(self, pixels: Pixels, box: Box) -> None:
+        (top, bottom), (left, right) = (
+            (round(at * self.cell), max(round((at + length) * self.cell), round(at * self.cell) + 1))
+            for at, length in ((box.row, box.height), (box.column, box.width))
+        )
+        area = pixels[top:bottom, left:right]
+        area[:] = np.rint(box.opacity * _rgb(box.fill) + (1 - box.opacity) * area)
 
-    def _shore(self, pixels: Pixels, water: NDArray[np.bool_]) -> None:
-        """A bold line along every edge between water and what is not, corners included."""
-        bold, size = self._bold, self.cell
-        dry = ~np.pad(water, 1)
-        for row, column in np.argwhere(water):
-            tile = pixels[row * size : (row + 1) * size, column * size : (column + 1) * size]
-            around = dry[row : row + 3, column : column + 3]
-            for i, j in np.argwhere(around):
-                tile[_strip(i, bold, size), _strip(j, bold, size)] = _WATER
-
-    def _frame(self, pixels: Pixels, row: int, column: int) -> None:
-        size, thick = self.cell, max(1, self._bold * 3 // 4)
-        tile = pixels[row * size : (row + 1) * size, column * size : (column + 1) * size]
-        tile[:thick], tile[-thick:], tile[:, :thick], tile[:, -thick:] = _BLACK, _BLACK, _BLACK, _BLACK
+    def _write(self, pixels: Pixels, letter: Letter) -> None:
+        dot = int(letter.size * self.cell / 7)
+        if not dot:
+            return
+        glyph = np.array([list(line) for line in _GLYPHS[letter.text].split()]) == "#"
+        glyph = np.repeat(np.repeat(glyph, dot, axis=0), dot, axis=1)
+        top = round(letter.row * self.cell - glyph.shape[0] / 2)
+        left = round(letter.column * self.cell - glyph.shape[1] / 2)
+        pixels[top : top + glyph.shape[0], left : left + glyph.shape[1]][glyph] = _rgb(letter.ink)
 
     def _disc(self, pixels: Pixels, row: int, column: int) -> None:
         """The agent, with a light rim and edges smoothed by how much of a pixel is covered."""
@@ -149,24 +223,10 @@ class LakePainter:
         tile = pixels[row * size : (row + 1) * size, column * size : (column + 1) * size]
         y, x = np.indices((size, size)) - (size - 1) / 2
         distance = np.hypot(x, y)
-        for radius, colour in ((0.34 * size, _HALO), (0.28 * size, _AGENT)):
+        for radius, colour in ((0.34 * size, "white"), (0.28 * size, "agent")):
             covered = np.clip(radius + 0.5 - distance, 0.0, 1.0)[:, :, None]
-            tile[:] = np.rint(covered * np.array(colour) + (1.0 - covered) * tile)
-
-    def _question(self, pixels: Pixels, row: int, column: int) -> None:
-        """A question mark on the agent."""
-        dot = max(1, self.cell // 16)
-        mark = np.repeat(np.repeat(_QUESTION, dot, axis=0), dot, axis=1)
-        top = row * self.cell + (self.cell - mark.shape[0]) // 2
-        left = column * self.cell + (self.cell - mark.shape[1]) // 2
-        pixels[top : top + mark.shape[0], left : left + mark.shape[1]][mark] = _HALO
+            tile[:] = np.rint(covered * _rgb(PALETTE[colour]) + (1.0 - covered) * tile)
 
 
-def _tint(pixels: Pixels) -> None:
-    """Darken a band of cells, so that what is below can still be told."""
-    pixels[:] = np.rint(0.55 * pixels + 0.45 * np.array(_HIDDEN))
-
-
-def _strip(side: int, bold: int, size: int) -> slice:
-    """The part of a cell's width that touches the neighbour before (0), beside (1) or after (2) it."""
-    return (slice(0, bold), slice(None), slice(size - bold, None))[side]
+def _rgb(colour: str) -> NDArray[np.float64]:
+    return np.frombuffer(bytes.fromhex(colour[1:]), dtype=np.uint8).astype(np.float64)

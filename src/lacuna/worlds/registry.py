@@ -82,10 +82,39 @@ Builder = TypeVar("Builder", bound=Callable[..., Any])
 
 
 def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
-    """Declare a world: what it decorates makes it, from parameters that all have a type and a default."""
+    """Declare a world: the function or class it decorates makes one, and Gymnasium knows it from then on.
+
+    Parameters
+    ----------
+    name
+        What `make_world`, study files and the command call it.
+    env_id
+        What Gymnasium calls it.
+    about
+        What it is, in a line.
+
+    Examples
+    --------
+    All parameters of what makes the world have a type and a default:
+
+    >>> from lacuna.worlds.toys import corridor
+    >>> @world("tunnel", "mine/Tunnel-v0", "a long corridor")
+    ... def tunnel(length: int = 50) -> TabularMDP:
+    ...     return corridor(length, slip=0.0)
+    >>> make_world("tunnel", length=20).n_states, gymnasium.make("mine/Tunnel-v0").observation_space
+    (20, Discrete(50))
+    >>> del WORLDS["tunnel"], gymnasium.registry["mine/Tunnel-v0"]
+    """
 
     def declare(build: Builder) -> Builder:
+        for known in WORLDS.values():
+            if (known.name == name or known.env_id == env_id) and known.build.__module__ != build.__module__:
+                raise ValueError(
+                    f"a world called {name!r} or {env_id!r} is declared by {known.build.__module__} already"
+                )
         WORLDS[name] = World(name, env_id, about, build)
+        if env_id not in gymnasium.registry:
+            gymnasium.register(id=env_id, entry_point=f"{__name__}:world_env", kwargs={"world": name})
         return build
 
     return declare
@@ -136,22 +165,8 @@ def parse_world(text: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), parameters
 
 
-def register_envs() -> None:
-    """Make every world known to Gymnasium as ``lacuna/…-v0``; doing so again changes nothing.
-
-    Examples
-    --------
-    >>> register_envs()
-    >>> gymnasium.make("lacuna/Lake-v0", wind=0.2).observation_space
-    MultiDiscrete([8 8 3])
-    """
-    for name, found in WORLDS.items():
-        if found.env_id not in gymnasium.registry:
-            gymnasium.register(id=found.env_id, entry_point=f"{__name__}:world_env", kwargs={"world": name})
-
-
 def world_env(world: str, render_mode: str | None = None, **parameters: Any) -> TabularEnv:
-    """Make the environment of a world known by name; what the ``lacuna/…`` ids of Gymnasium call.
+    """Make the environment of a world known by name; what the worlds' ids of Gymnasium call.
 
     Examples
     --------

@@ -1,17 +1,15 @@
-"""Tiny worlds whose optimal values are known in closed form, given here beside each."""
+"""Tiny worlds whose optimal values are known in closed form, given in the docstring of each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.mdp.tabular import Outcome, TabularMDP
+from lacuna.validation import whole_number
 from lacuna.worlds.registry import world
-
-Floats = NDArray[np.float64]
 
 _STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))
 _MAX_CELLS = 1_000_000
@@ -22,14 +20,16 @@ _BANDIT = ((0.9, 0.1), (0.2, 0.6), (0.5, 0.5), (0.0, 1.0))
 def corridor(length: int = 5, slip: float = 0.1) -> TabularMDP:
     """A corridor with the goal at its right end; every step costs 1 and fails with probability `slip`.
 
-    See `corridor_values` for the optimum, which is to go right.
+    The optimum is to go right. Each cell takes a geometric number of tries, so k cells from the goal the value is
+    ``-k / (1 - slip)`` without discount, and ``-(1 - f**k) / (1 - gamma)`` with
+    ``f = gamma (1 - slip) / (1 - gamma slip)``.
 
     Examples
     --------
     >>> corridor(length=3, slip=0.5).outcomes(0, 1)
     [(0.5, 0, -1.0, False), (0.5, 1, -1.0, False)]
     """
-    _check_length("length", length)
+    whole_number("length", length, 2, _MAX_CELLS)
     _check_slip(slip)
 
     def outcomes(s: int, a: int) -> list[Outcome]:
@@ -42,26 +42,12 @@ def corridor(length: int = 5, slip: float = 0.1) -> TabularMDP:
     )  # fmt: skip
 
 
-def corridor_values(length: int, slip: float, gamma: float) -> Floats:
-    """Optimal values of the `corridor`, by position (the goal's own entry left out).
-
-    Each cell takes a geometric number of tries, so `k` cells from the goal the value is ``-k / (1 - slip)`` without
-    discount, and ``-(1 - f**k) / (1 - gamma)`` with ``f = gamma (1 - slip) / (1 - gamma slip)``.
-
-    Examples
-    --------
-    >>> corridor_values(3, 0.5, 1.0).tolist()
-    [-4.0, -2.0]
-    """
-    return _cost_of(np.arange(length - 1, 0, -1), slip, gamma)
-
-
 @world("field", "lacuna/Field-v0", "an open field crossed corner to corner, solved in closed form")
 def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
     """An open field crossed from the top left to the bottom right corner, one step north, east, south or west.
 
-    Every step costs 1 and fails with probability `slip`. The optimum is that of a `corridor` as long as the way:
-    `field_values`.
+    Every step costs 1 and fails with probability `slip`. The optimal value is that of a `corridor` of the same distance
+    to the goal.
 
     Examples
     --------
@@ -69,9 +55,9 @@ def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
     >>> world.outcomes(world.space.encode((0, 2)), 2)
     [(1.0, 5, -1.0, True)]
     """
-    _check_length("n_rows", n_rows)
-    _check_length("n_columns", n_columns)
-    _check_length("the number of cells", n_rows * n_columns)
+    whole_number("n_rows", n_rows, 2, _MAX_CELLS)
+    whole_number("n_columns", n_columns, 2, _MAX_CELLS)
+    whole_number("the number of cells", n_rows * n_columns, 2, _MAX_CELLS)
     _check_slip(slip)
     space = Space((n_rows, n_columns), ("row", "column"))
     goal = space.n_states - 1
@@ -87,18 +73,6 @@ def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
         outcomes, space=space, shows=range(space.n_states), n_actions=4, starts=[{0: 1.0}],
         action_names=("up", "right", "down", "left"), name="field",
     )  # fmt: skip
-
-
-def field_values(n_rows: int, n_columns: int, slip: float, gamma: float) -> Floats:
-    """Optimal values of the `field`, by row and column (0 at the goal): those of a corridor of the same distance.
-
-    Examples
-    --------
-    >>> field_values(2, 3, 0.5, 1.0).tolist()
-    [[-6.0, -4.0, -2.0], [-4.0, -2.0, 0.0]]
-    """
-    row, column = np.indices((n_rows, n_columns))
-    return _cost_of(n_rows - 1 - row + n_columns - 1 - column, slip, gamma)
 
 
 @world("bandit", "lacuna/Bandit-v0", "a two-armed bandit with a context of two coins, solved in closed form")
@@ -128,7 +102,8 @@ def bandit(pays: Sequence[Sequence[float]] = _BANDIT) -> TabularMDP:
 def loop(near: float = 1.0, far: float = 2.0) -> TabularMDP:
     """Two states for ever: staying pays `near` in the first and `far` in the second, changing over pays nothing.
 
-    A continuing task: see `loop_values`.
+    A continuing task. The optimal value of a state is the largest of ``own / (1 - gamma)`` (stay for ever),
+    ``gamma other / (1 - gamma)`` (change over first) and 0 (change all the time).
 
     Examples
     --------
@@ -141,30 +116,6 @@ def loop(near: float = 1.0, far: float = 2.0) -> TabularMDP:
         space=Space((2,), ("side",)), shows=range(2), n_actions=2, starts=[{0: 1.0}], terminates=False,
         action_names=("stay", "change"), name="loop",
     )  # fmt: skip
-
-
-def loop_values(near: float, far: float, gamma: float) -> Floats:
-    """Optimal values of the `loop`: stay for ever, or change over first; or, if both lose, swing to and fro for 0.
-
-    Examples
-    --------
-    >>> loop_values(1.0, 2.0, 0.75).tolist()
-    [6.0, 8.0]
-    """
-    stay = np.array([near, far]) / (1.0 - gamma)
-    return np.maximum(np.maximum(stay, gamma * stay[::-1]), 0.0)
-
-
-def _cost_of(distance: NDArray[np.int64], slip: float, gamma: float) -> Floats:
-    if gamma == 1.0:
-        return -distance / (1.0 - slip)
-    arrives = np.float64(gamma * (1.0 - slip) / (1.0 - gamma * slip)) ** distance.astype(np.float64)
-    return -(1.0 - arrives) / (1.0 - gamma)
-
-
-def _check_length(what: str, n: int) -> None:
-    if not 2 <= n <= _MAX_CELLS:
-        raise ValueError(f"{what} is {n}; it must be at least 2 and at most {_MAX_CELLS}")
 
 
 def _check_slip(slip: float) -> None:
