@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import altair as alt
@@ -224,10 +225,10 @@ _OF_SCENARIOS = {key: Panel(title, "share hidden", "regret") for key, (title, _)
 
 def regrets(paths: int, seed: int) -> Curves:
     """Regret of the three rules in all scenarios."""
-    rows = [
+    rows = (
         _dot(scenario, RULE_NAMES[kind], share, *regret(scenario, share, kind, paths, seed), "path")
-        for scenario in SCENARIOS for kind in RULES for share in _HIDDEN_SHARES
-    ]  # fmt: skip
+        for scenario, share, kind in product(SCENARIOS, _HIDDEN_SHARES, RULES)
+    )
     return Curves("regret", _OF_SCENARIOS, _OF_RULES, tuple(rows), columns=3)
 
 
@@ -296,10 +297,11 @@ def all_curves(conclusions: Iterable[Conclusion], effort: float, seed: int, work
     paths = int(600 * effort)
     with ThreadPoolExecutor(workers) as pool:
         late = pool.submit(early, max(2, int(400 * effort)), seed)
-        found = pool.submit(regrets, paths, seed)
+        for key in product(SCENARIOS, _HIDDEN_SHARES, RULES):
+            pool.submit(regret, *key, paths, seed)  # kept there until it is drawn
         gaps = trade_off(int(3000 * effort), seed)
     return (
-        variances(by_id), decay(by_id), adaptive_bias(by_id), plateau(), gaps, rules(by_id), found.result(),
+        variances(by_id), decay(by_id), adaptive_bias(by_id), plateau(), gaps, rules(by_id), regrets(paths, seed),
         u_shapes(paths, seed), late.result(), updates(by_id),
     )  # fmt: skip
 
