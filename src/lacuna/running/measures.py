@@ -259,7 +259,7 @@ def calibration_error(agreement: NDArray[np.int64]) -> float | None:
     return float(np.abs(right - share * made).sum() / made.sum())
 
 
-def mean_and_error(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float | None]:
+def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and its standard error, which needs two values or more."""
     array = np.asarray(values, dtype=np.float64)
     error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None

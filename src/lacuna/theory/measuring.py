@@ -51,7 +51,7 @@ def blocks(
 
 def standard_error(values: Floats) -> float:
     """Give the standard error of a mean; a single value says nothing of it."""
-    _, error = mean_and_error(values)
+    _, error = mean_and_error(values.tolist())
     return inf if error is None else error
 
 
