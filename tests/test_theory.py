@@ -17,7 +17,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 from lacuna.command import app
-from lacuna.theory.appendix import PARTS, STATEMENTS, as_data, examine
+from lacuna.theory.appendix import STATEMENTS, as_data, examine
 from lacuna.theory.bandit import (
     FIXED,
     IMPUTED_MEANS,
@@ -109,7 +109,7 @@ def measured(conclusion: Conclusion, words: str) -> Measurement:
 def test_the_appendix_is_complete() -> None:
     assert [one.id for one in STATEMENTS] == list(STATUSES)
     assert set(DECLARED) == set(STATUSES)
-    assert len(PARTS) == 4
+    assert len(WORDS["parts"]) == 4
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda one: one.id)
@@ -504,7 +504,7 @@ def test_every_chart_has_a_name_a_description_and_a_scale(browser: Browser, fold
 def test_the_navigation_of_a_phone_is_whole(browser: Browser, folder: Path, width: int) -> None:
     page, _ = opened(browser, folder, width=width)
     links = page.locator("nav a").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
-    assert len(links) == len(PARTS) + 2
+    assert len(links) == len(WORDS["parts"]) + 2
     assert max(links) <= width
     height = page.locator("nav").evaluate("nav => nav.offsetHeight")
     assert height < 844 / 6

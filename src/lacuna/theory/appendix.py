@@ -4,41 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 from lacuna import __version__
 from lacuna.theory import on_acting, on_imputing, on_means, on_updates  # noqa: F401  they declare the statements
 from lacuna.theory.figures import Curves
-from lacuna.theory.statement import DECLARED, STANDARD_ERRORS, WORDS, Check, Conclusion, Statement, conclude, unwrapped
+from lacuna.theory.statement import DECLARED, STANDARD_ERRORS, WORDS, Check, Conclusion, Statement, conclude
 
 LEAST_EFFORT, MOST_EFFORT = 0.01, 10.0
 """With less, a simulation has too few paths for a standard error; with more, it takes hours."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of the appendix: a title, a shorter one, an introduction, its statements and the names of its figures."""
-
-    id: str
-    title: str
-    short: str
-    introduction: str
-    statements: tuple[Statement, ...]
-    figures: tuple[str, ...]
-
-
-PARTS = tuple(
-    Part(
-        part["id"], part["title"], part["short"], unwrapped(part["introduction"]),
-        tuple(DECLARED[texts["id"]] for texts in part["statements"]), tuple(texts["id"] for texts in part["figures"]),
-    )
-    for part in WORDS["parts"]
-)  # fmt: skip
+STATEMENTS = tuple(DECLARED[texts["id"]] for part in WORDS["parts"] for texts in part["statements"])
 """In the order of the appendix."""
-
-STATEMENTS = tuple(statement for part in PARTS for statement in part.statements)
 
 
 def check_effort(effort: float) -> None:
@@ -101,17 +80,11 @@ def _conclusion_as_data(conclusion: Conclusion) -> dict[str, Any]:
     kept = [_check_as_data(check) for check in conclusion.valid]
     for row, check in zip(kept, conclusion.printed, strict=bool(conclusion.printed)):
         row["printed"] = _number(check.predicted)
+    texts = ("id", "title", "place", "claim", "quoted", "assumptions", "proof", "broken")
     return {
-        "id": statement.id,
-        "title": statement.title,
-        "place": statement.place,
-        "claim": statement.claim,
-        "quoted": statement.quoted,
-        "assumptions": list(statement.assumptions),
+        **{name: getattr(statement, name) for name in texts},
         "printed": statement.printed.text if statement.printed else None,
         "right": statement.right.text if statement.right else None,
-        "proof": list(statement.proof),
-        "broken": statement.broken,
         "status": conclusion.status,
         "noticed": conclusion.noticed,
         "under_the_assumptions": kept,

@@ -14,7 +14,6 @@ from lacuna.files import write_whole
 from lacuna.report.files import spec_of, write_files
 from lacuna.report.page import Cell, Figure, Page, Section, Text, details, numbers, paragraphs, table
 from lacuna.report.styles import DARK
-from lacuna.theory.appendix import PARTS
 from lacuna.theory.figures import Curves, draw
 from lacuna.theory.notation import to_html, to_mathml
 from lacuna.theory.statement import MEANINGS, STANDARD_ERRORS, WORDS, Agreement, Check, Conclusion, Status, unwrapped
@@ -74,11 +73,11 @@ def page_of(conclusions: Sequence[Conclusion], figures: Mapping[str, Figure], pa
     """The page, from conclusions and drawn figures, with a link to the paper's page if its address is given."""
     by_id = {conclusion.statement.id: conclusion for conclusion in conclusions}
     sections = [Section("statements", "Statements", _overview(conclusions))]
-    for part in PARTS:
-        blocks = [paragraphs(part.introduction)]
-        blocks += [_statement(by_id[statement.id]) for statement in part.statements if statement.id in by_id]
-        blocks += [figures[name].html() for name in part.figures if name in figures]
-        sections.append(Section(part.id, part.title, Markup("\n").join(blocks), part.short))
+    for part in WORDS["parts"]:
+        blocks = [paragraphs(unwrapped(part["introduction"]))]
+        blocks += [_statement(by_id[texts["id"]]) for texts in part["statements"] if texts["id"] in by_id]
+        blocks += [figures[texts["id"]].html() for texts in part["figures"] if texts["id"] in figures]
+        sections.append(Section(part["id"], part["title"], Markup("\n").join(blocks), part["short"]))
     sections.append(Section("method", "How a status is reached", _method(), "Method"))
     footer = Markup('The same as data: <a href="theory.json">theory.json</a>. Made by <code>lacuna theory</code>.')
     if paper:
