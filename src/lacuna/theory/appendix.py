@@ -1,26 +1,23 @@
-"""All statements of the appendix, examined on several threads."""
+"""All statements of the appendix: examined on several threads, and as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from math import isfinite
+from typing import Any
 
-from lacuna.theory import on_imputed_means, on_imputing, on_means, on_recursion, on_rules, on_scenarios, on_updates
-from lacuna.theory.statement import Judgement, Statement, judge
-
-PARTS: dict[str, tuple[str, tuple[Statement, ...]]] = {
-    "imputing": ("Learning the transitions", (*on_imputing.STATEMENTS, *on_recursion.STATEMENTS)),
-    "means": ("Learning the rewards", (*on_means.STATEMENTS, *on_imputed_means.STATEMENTS)),
-    "acting": ("Acting", (*on_rules.STATEMENTS, *on_scenarios.STATEMENTS)),
-    "updates": ("The fractional Q update", on_updates.STATEMENTS),
-}
-"""The statements by part of the appendix, in its order."""
-
-STATEMENTS: tuple[Statement, ...] = tuple(statement for _, statements in PARTS.values() for statement in statements)
-
+from lacuna import __version__
+from lacuna.theory import on_acting, on_imputing, on_means, on_updates  # noqa: F401  they declare the statements
+from lacuna.theory.figures import Curves
+from lacuna.theory.statement import DECLARED, STANDARD_ERRORS, WORDS, Check, Conclusion, Statement, conclude
 
 LEAST_EFFORT, MOST_EFFORT = 0.01, 10.0
 """With less, a simulation has too few paths for a standard error; with more, it takes hours."""
+
+
+STATEMENTS = tuple(DECLARED[texts["id"]] for part in WORDS["parts"] for texts in part["statements"])
+"""In the order of the appendix."""
 
 
 def check_effort(effort: float) -> None:
@@ -31,36 +28,84 @@ def check_effort(effort: float) -> None:
 
 def examine(
     statements: tuple[Statement, ...] = STATEMENTS, *, effort: float = 1.0, seed: int = 0, workers: int = 1,
-    tell: Callable[[Judgement], None] = lambda _: None,
-) -> list[Judgement]:  # fmt: skip
-    """Simulate and judge statements, several at a time; the result does not depend on how many.
+    tell: Callable[[Conclusion], None] = lambda _: None,
+) -> list[Conclusion]:  # fmt: skip
+    """Simulate statements and conclude, several at a time; the result does not depend on how many.
 
     Parameters
     ----------
     statements
         All of them unless given.
     effort
-        1 is what the page shows; less is faster and coarser, and may leave a verdict undecided.
+        1 is what the page shows; less is faster and coarser, and may leave a status undecided.
     seed
         The same seed gives the same numbers.
     workers
         Threads.
     tell
-        Called with each judgement as it is made.
+        Called with each conclusion as it is reached.
 
     Examples
     --------
-    >>> from lacuna.theory.on_updates import FRACTIONAL_RATE
-    >>> [judgement] = examine((FRACTIONAL_RATE,))
-    >>> judgement.verdict
+    >>> from lacuna.theory.on_updates import fractional_rate
+    >>> [conclusion] = examine((fractional_rate,))
+    >>> conclusion.status
     'refuted as printed, corrected'
     """
     check_effort(effort)
 
-    def one(statement: Statement) -> Judgement:
-        judgement = judge(statement, statement.simulate(effort, seed))
-        tell(judgement)
-        return judgement
+    def one(statement: Statement) -> Conclusion:
+        conclusion = conclude(statement, statement.simulate(effort, seed))
+        tell(conclusion)
+        return conclusion
 
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(one, statements))
+
+
+def as_data(conclusions: Iterable[Conclusion], curves: Iterable[Curves], *, effort: float, seed: int) -> dict[str, Any]:
+    """Everything the page says, for programs."""
+    return {
+        "lacuna": __version__,
+        "seed": seed,
+        "effort": effort,
+        "standard_errors": STANDARD_ERRORS,
+        "statements": [_conclusion_as_data(conclusion) for conclusion in conclusions],
+        "figures": [{"id": one.id, "rows": list(one.rows)} for one in curves],
+    }
+
+
+def _conclusion_as_data(conclusion: Conclusion) -> dict[str, Any]:
+    statement = conclusion.statement
+    kept = [_check_as_data(check) for check in conclusion.valid]
+    for row, check in zip(kept, conclusion.printed, strict=bool(conclusion.printed)):
+        row["printed"] = _number(check.predicted)
+    texts = ("id", "title", "place", "claim", "quoted", "assumptions", "proof", "broken")
+    return {
+        **{name: getattr(statement, name) for name in texts},
+        "printed": statement.printed.text if statement.printed else None,
+        "right": statement.right.text if statement.right else None,
+        "status": conclusion.status,
+        "noticed": conclusion.noticed,
+        "under_the_assumptions": kept,
+        "assumption_broken": [_check_as_data(check) for check in conclusion.broken],
+    }
+
+
+def _check_as_data(check: Check) -> dict[str, Any]:
+    measured = check.measurement
+    return {
+        "what": measured.what,
+        "case": {name: _number(value) for name, value in measured.case.items()},
+        "measured": _number(measured.value),
+        "standard_error": _number(measured.error),
+        "relation": check.relation,
+        "predicted": _number(check.predicted),
+        "tolerance": _number(check.tolerance),
+        "agreement": check.agreement,
+    }
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return float(value) if isfinite(value) else str(float(value))

@@ -6,7 +6,6 @@ nothing is adaptive), and the regret of the three action rules in the four scena
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
-from lacuna.theory.chance import Floats, generator, paths_at_once
+from lacuna.theory.measuring import Floats, blocks, generator
 
 OBSERVED_MEANS, MISSING_AS_STATE, IMPUTED_MEANS, FIXED = range(4)
 """The action rules: the three of the appendix in the order of its equations, and a fixed table."""
@@ -51,22 +50,23 @@ class Rule(NamedTuple):
     kind: int
     epsilon: float
     K: int
-    guesses: int
+    guess_from: int
     table: Floats
     on_guess: bool
 
 
 class Tables(NamedTuple):
-    """What was learned, for each path: sums and counts of rewards, by where they were credited."""
+    """What was learned, for each path: sums and numbers of rewards by (context, state, action).
 
-    seen_sum: Floats
-    seen_n: Floats
-    lost_sum: Floats
-    lost_n: Floats
-    fill_sum: Floats
+    `sums` and `n` have one more state, hidden. `fill_sums` and `fill_n` are by guessed state, a guess counting 1/K;
+    `fill_squares` adds up the squares of what the guesses of a step count.
+    """
+
+    sums: Floats
+    n: Floats
+    fill_sums: Floats
     fill_n: Floats
     fill_squares: Floats
-    states: Floats
 
 
 @kernel
@@ -79,17 +79,32 @@ def place(u: float, cumulative: Floats) -> int:
 
 
 @kernel
-def guess_state(u: float, path: int, c: int, a: int, r: float, world: World, rule: Rule, tables: Tables) -> int:
+def guess_weight(s: int, c: int, a: int, r: float, world: World, rule: Rule, tables: Tables) -> float:
+    """How likely a guess is, up to a factor."""
+    if rule.guess_from == SEEN_SHARES:
+        seen = 0.0
+        for n in tables.n[c, s]:
+            seen += n
+        return seen
+    share = world.states[c, s] - (world.states[c, s - 1] if s > 0 else 0.0)
+    if rule.guess_from == GIVEN_REWARD:
+        z = (r - world.means[c, s, a]) / world.spreads[c, s, a]
+        share *= exp(-0.5 * z * z) / world.spreads[c, s, a]
+    return float(share)
+
+
+@kernel
+def guess_state(u: float, c: int, a: int, r: float, world: World, rule: Rule, tables: Tables) -> int:
     """Draw a guess of a hidden state."""
     S = world.states.shape[1]
     total = 0.0
     for s in range(S):
-        total += guess_weight(s, path, c, a, r, world, rule, tables)
+        total += guess_weight(s, c, a, r, world, rule, tables)
     if total == 0.0:
         return int(u * S)
     left, s = u * total, 0
     while s < S - 1:
-        left -= guess_weight(s, path, c, a, r, world, rule, tables)
+        left -= guess_weight(s, c, a, r, world, rule, tables)
         if left < 0.0:
             break
         s += 1
@@ -97,43 +112,29 @@ def guess_state(u: float, path: int, c: int, a: int, r: float, world: World, rul
 
 
 @kernel
-def guess_weight(s: int, path: int, c: int, a: int, r: float, world: World, rule: Rule, tables: Tables) -> float:
-    """How likely a guess is, up to a factor."""
-    if rule.guesses == SEEN_SHARES:
-        return float(tables.states[path, c, s])
-    share = world.states[c, s] - (world.states[c, s - 1] if s > 0 else 0.0)
-    if rule.guesses == GIVEN_REWARD:
-        z = (r - world.means[c, s, a]) / world.spreads[c, s, a]
-        share *= exp(-0.5 * z * z) / world.spreads[c, s, a]
-    return float(share)
-
-
-@kernel
-def value(path: int, c: int, s: int, a: int, hidden: bool, kind: int, tables: Tables) -> float:
+def value(c: int, s: int, a: int, kind: int, tables: Tables) -> float:
     """The mean a rule looks at; an action never tried there comes first."""
-    if hidden and kind == MISSING_AS_STATE:
-        total, n = tables.lost_sum[path, c, a], tables.lost_n[path, c, a]
-    else:
-        total, n = tables.seen_sum[path, c, s, a], tables.seen_n[path, c, s, a]
-        if kind == IMPUTED_MEANS:
-            total += tables.fill_sum[path, c, s, a]
-            n += tables.fill_n[path, c, s, a]
+    total, n = tables.sums[c, s, a], tables.n[c, s, a]
+    if kind == IMPUTED_MEANS:
+        total += tables.fill_sums[c, s, a]
+        n += tables.fill_n[c, s, a]
     return float(total / n) if n > 0.0 else np.inf
 
 
 @kernel
-def best_action(u: float, path: int, c: int, s: int, hidden: bool, kind: int, A: int, tables: Tables) -> int:
+def best_action(u: float, c: int, s: int, kind: int, tables: Tables) -> int:
     """The action with the largest mean; u decides among equals."""
-    best, ties = value(path, c, s, 0, hidden, kind, tables), 1
+    A: int = tables.n.shape[2]
+    best, ties = value(c, s, 0, kind, tables), 1
     for a in range(1, A):
-        v = value(path, c, s, a, hidden, kind, tables)
+        v = value(c, s, a, kind, tables)
         if v > best:
             best, ties = v, 1
         elif v == best:
             ties += 1
     skip = int(u * ties)
     for a in range(A):
-        if value(path, c, s, a, hidden, kind, tables) == best:
+        if value(c, s, a, kind, tables) == best:
             if skip == 0:
                 return a
             skip -= 1
@@ -141,71 +142,64 @@ def best_action(u: float, path: int, c: int, s: int, hidden: bool, kind: int, A:
 
 
 @kernel
-def credit(
-    path: int, c: int, s: int, a: int, r: float, hidden: bool, K: int, guesses: NDArray[np.int64], tables: Tables
-) -> None:  # fmt: skip
-    """Add a reward to the means: to those of its state, or to those of the guesses and to those of `?`."""
-    if not hidden:
-        tables.seen_sum[path, c, s, a] += r
-        tables.seen_n[path, c, s, a] += 1.0
-        tables.states[path, c, s] += 1.0
-        return
-    tables.lost_sum[path, c, a] += r
-    tables.lost_n[path, c, a] += 1.0
-    for s_guess in range(tables.states.shape[2]):
+def credit_guesses(c: int, guesses: NDArray[np.int64], a: int, r: float, tables: Tables) -> None:
+    """Add a reward to the means of the guessed states."""
+    K = guesses.shape[0]
+    for s in range(tables.fill_n.shape[1]):
         votes = 0.0
         for k in range(K):
-            if guesses[k] == s_guess:
+            if guesses[k] == s:
                 votes += 1.0 / K
-        tables.fill_sum[path, c, s_guess, a] += r * votes
-        tables.fill_n[path, c, s_guess, a] += votes
-        tables.fill_squares[path, c, s_guess, a] += votes * votes
+        tables.fill_sums[c, s, a] += r * votes
+        tables.fill_n[c, s, a] += votes
+        tables.fill_squares[c, s, a] += votes * votes
+
+
+@kernel
+def follow_path(
+    numbers: Floats, noise: Floats, world: World, rule: Rule, guesses: NDArray[np.int64], tables: Tables
+) -> float:
+    """Follow one path, whose tables these are, and give what its greedy choices lose."""
+    S, A = world.means.shape[1], world.means.shape[2]
+    lost = 0.0
+    for t in range(noise.shape[0]):
+        first = t * (_PER_STEP + rule.K)
+        c = place(numbers[first], world.contexts)
+        s = place(numbers[first + 1], world.states[c])
+        hidden = numbers[first + 2] < world.hidden[c, s]
+        shown = S if hidden else s
+        coin, choice = numbers[first + 3], numbers[first + 4]
+        if hidden and rule.guess_from != GIVEN_REWARD:
+            for k in range(rule.K):
+                guesses[k] = guess_state(numbers[first + _PER_STEP + k], c, 0, 0.0, world, rule, tables)
+        if rule.kind == FIXED:
+            a = place(choice, rule.table[c, guesses[0] if hidden and rule.on_guess else shown])
+        else:
+            acted_on = guesses[0] if hidden and rule.kind != MISSING_AS_STATE else shown
+            a = best_action(choice, c, acted_on, rule.kind, tables)
+            lost += world.loss[c, shown, a]
+            if coin < rule.epsilon:
+                a = int(coin / rule.epsilon * A)
+        r = world.means[c, s, a] + world.spreads[c, s, a] * noise[t]
+        if hidden and rule.guess_from == GIVEN_REWARD:
+            for k in range(rule.K):
+                guesses[k] = guess_state(numbers[first + _PER_STEP + k], c, a, r, world, rule, tables)
+        tables.sums[c, shown, a] += r
+        tables.n[c, shown, a] += 1.0
+        if hidden:
+            credit_guesses(c, guesses, a, r, tables)
+    return lost
 
 
 @kernel
 def follow_bandit(
     numbers: Floats, noise: Floats, world: World, rule: Rule, guesses: NDArray[np.int64], tables: Tables, losses: Floats
 ) -> None:
-    """Follow one path per row of `noise`; `losses` adds up by (path, half, hidden) what the greedy choices lose."""
-    steps, S, A = noise.shape[1], world.means.shape[1], world.means.shape[2]
-    for path in range(noise.shape[0]):
-        for t in range(steps):
-            first = t * (_PER_STEP + rule.K)
-            c = place(numbers[path, first], world.contexts)
-            s = place(numbers[path, first + 1], world.states[c])
-            hidden = numbers[path, first + 2] < world.hidden[c, s]
-            coin, choice = numbers[path, first + 3], numbers[path, first + 4]
-            if hidden and rule.guesses != GIVEN_REWARD:
-                for k in range(rule.K):
-                    u = numbers[path, first + _PER_STEP + k]
-                    guesses[k] = guess_state(u, path, c, 0, 0.0, world, rule, tables)
-            row = guesses[0] if hidden else s
-            if rule.kind == FIXED:
-                a = place(choice, rule.table[c, S if hidden and not rule.on_guess else row])
-            else:
-                a = best_action(choice, path, c, row, hidden, rule.kind, A, tables)
-                losses[path, 2 * t // steps, 1 if hidden else 0] += world.loss[c, S if hidden else s, a]
-                if coin < rule.epsilon:
-                    a = int(coin / rule.epsilon * A)
-            r = world.means[c, s, a] + world.spreads[c, s, a] * noise[path, t]
-            if hidden and rule.guesses == GIVEN_REWARD:
-                for k in range(rule.K):
-                    u = numbers[path, first + _PER_STEP + k]
-                    guesses[k] = guess_state(u, path, c, a, r, world, rule, tables)
-            credit(path, c, s, a, r, hidden, rule.K, guesses, tables)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Tables and losses of all paths."""
-
-    tables: Tables
-    losses: Floats
-
-    @property
-    def regret(self) -> Floats:
-        """Total loss of each path's greedy choices."""
-        return np.asarray(self.losses.sum(axis=(1, 2)))
+    """Follow one path per row of `noise`."""
+    for i in range(noise.shape[0]):
+        sums, n, fill_sums, fill_n, fill_squares = tables
+        own = Tables(sums[i], n[i], fill_sums[i], fill_n[i], fill_squares[i])
+        losses[i] = follow_path(numbers[i], noise[i], world, rule, guesses, own)
 
 
 def make_world(contexts: object, states: object, hidden: object, means: object, spreads: object = 1.0) -> World:
@@ -232,42 +226,31 @@ def make_world(contexts: object, states: object, hidden: object, means: object, 
     )  # fmt: skip
 
 
-def make_rule(kind: int, world: World, *, epsilon: float = 0.0, K: int = 1, guesses: int = SEEN_SHARES,
+def make_rule(kind: int, world: World, *, epsilon: float = 0.0, K: int = 1, guess_from: int = SEEN_SHARES,
               table: object = None, on_guess: bool = False) -> Rule:  # fmt: skip
     """Build a rule; without a table, a fixed one acts uniformly."""
     C, S, A = world.means.shape
     shares = np.full(A, 1 / A) if table is None else np.asarray(table, dtype=float)
-    return Rule(kind, epsilon, K, guesses, np.cumsum(np.broadcast_to(shares, (C, S + 1, A)), axis=2), on_guess)
+    return Rule(kind, epsilon, K, guess_from, np.cumsum(np.broadcast_to(shares, (C, S + 1, A)), axis=2), on_guess)
 
 
-def new_tables(paths: int, world: World) -> Tables:
-    """Empty tables."""
-    C, S, A = world.means.shape
-    by_state, by_context = (paths, C, S, A), (paths, C, A)
-    zeros = (by_state, by_state, by_context, by_context, by_state, by_state, by_state, (paths, C, S))
-    return Tables(*(np.zeros(shape) for shape in zeros))
-
-
-def run_bandit(world: World, rule: Rule, steps: int, paths: int, seed: int, *names: str | float) -> Outcome:
-    """Follow many independent paths.
+def run_bandit(
+    world: World, rule: Rule, steps: int, paths: int, seed: int, *names: str | float
+) -> tuple[Tables, Floats]:
+    """Follow many independent paths; give their tables, and the total loss of each path's greedy choices.
 
     Examples
     --------
     >>> world = make_world([1.0], [[1.0]], 0.0, [[[1.0, 0.0]]], spreads=0.1)
-    >>> outcome = run_bandit(world, make_rule(OBSERVED_MEANS, world), steps=50, paths=10, seed=0)
-    >>> outcome.regret.tolist()  # each action is tried once, then the better one is known
+    >>> _, losses = run_bandit(world, make_rule(OBSERVED_MEANS, world), steps=50, paths=10, seed=0)
+    >>> losses.tolist()  # each action is tried once, then the better one is known
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    rng = generator(seed, *names)
-    used = steps * (_PER_STEP + rule.K)
-    at_once = paths_at_once(used, paths)
-    numbers, noise = np.empty((at_once, used)), np.empty((at_once, steps))
-    tables, losses = new_tables(paths, world), np.zeros((paths, 2, 2))
+    C, S, A = world.means.shape
+    tables = Tables(*np.zeros((2, paths, C, S + 1, A)), *np.zeros((3, paths, C, S, A)))
+    losses = np.zeros(paths)
     guesses = np.zeros(rule.K, dtype=np.int64)
-    for first in range(0, paths, at_once):
-        last = min(first + at_once, paths)
-        rng.random(out=numbers)
-        rng.standard_normal(out=noise)
-        some = Tables(*(table[first:last] for table in tables))
-        follow_bandit(numbers[: last - first], noise[: last - first], world, rule, guesses, some, losses[first:last])
-    return Outcome(tables, losses)
+    for some, numbers, noise in blocks(generator(seed, *names), paths, steps * (_PER_STEP + rule.K), steps):
+        own = Tables(*(table[some] for table in tables))
+        follow_bandit(numbers, noise, world, rule, guesses, own, losses[some])
+    return tables, losses

@@ -11,36 +11,34 @@ from pathlib import Path
 
 import typer
 
+from lacuna.files import write_whole
 from lacuna.quantities import counted, duration
-from lacuna.theory.appendix import STATEMENTS, check_effort, examine
-from lacuna.theory.curves import all_curves
+from lacuna.theory.appendix import STATEMENTS, as_data, check_effort, examine
+from lacuna.theory.figures import all_curves
 from lacuna.theory.page import write_page
-from lacuna.theory.record import as_data
-from lacuna.theory.statement import Judgement
+from lacuna.theory.statement import Conclusion
 
 
-def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Judgement]:
-    """Examine every statement, write page, data and figures to a folder, and print the verdicts."""
+def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Conclusion]:
+    """Examine every statement, write page, data and figures to a folder, and print what was concluded."""
     started = time.monotonic()
     check_effort(effort)
     if seed < 0:
         raise ValueError(f"seed is {seed}; it must be a whole number, 0 or larger")
     out.mkdir(parents=True, exist_ok=True)
     with _progress(len(STATEMENTS) + 1) as tell:
-        judgements = examine(
+        conclusions = examine(
             STATEMENTS, workers=workers, effort=effort, seed=seed, tell=lambda one: tell(one.statement.title)
         )
         tell("charts and page")
-        curves = all_curves(judgements, effort, seed, workers)
-        data = as_data(judgements, curves, effort=effort, seed=seed)
-        (out / "theory.json").write_text(
-            json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"
-        )
-        page = write_page(judgements, curves, out)
-    _show(judgements)
+        curves = all_curves(conclusions, effort, seed, workers)
+        data = as_data(conclusions, curves, effort=effort, seed=seed)
+        write_whole(out / "theory.json", json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False).encode())
+        page = write_page(conclusions, curves, out)
+    _show(conclusions)
     took = duration(time.monotonic() - started)
-    typer.echo(f"{counted(len(judgements), 'statement')} in {took}; open {page}")
-    return judgements
+    typer.echo(f"{counted(len(conclusions), 'statement')} in {took}; open {page}")
+    return conclusions
 
 
 @contextmanager
@@ -61,16 +59,14 @@ def _progress(total: int) -> Iterator[Callable[[str], None]]:
 _COLOURS = {"refuted as printed, corrected": "red", "fails": "bold red", "undecided": "yellow"}
 
 
-def _show(judgements: list[Judgement]) -> None:
-    """Verdicts as a table."""
+def _show(conclusions: list[Conclusion]) -> None:
+    """Every statement with its status, as a table."""
     from rich.console import Console
     from rich.table import Table
 
-    listed = Table()
-    for column in ("statement", "in the paper", "verdict", "assumption broken"):
-        listed.add_column(column)
-    for one in judgements:
-        colour = _COLOURS.get(one.verdict, "green")
-        seen = "noticed" if one.breaks else "not noticed"
-        listed.add_row(one.statement.title, one.statement.place, f"[{colour}]{one.verdict}[/]", seen)
+    listed = Table("statement", "in the paper", "status", "assumption broken")
+    for one in conclusions:
+        colour = _COLOURS.get(one.status, "green")
+        seen = "noticed" if one.noticed else "not noticed"
+        listed.add_row(one.statement.title, one.statement.place, f"[{colour}]{one.status}[/]", seen)
     Console(width=None if sys.stdout.isatty() else 130).print(listed)

@@ -1,30 +1,31 @@
-"""Statements on learning a transition probability from tuples filled in by an oracle, or by estimates."""
+"""Statements on learning a transition probability from tuples that an oracle, an estimate or the model fills in."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 
-from lacuna.theory.chance import error_of_mean, ratio_of_means
-from lacuna.theory.statement import Case, Evidence, Formula, Measurement, Statement
+from lacuna.theory.measuring import Floats, mean_of, ratio_of_means, slope_of_means
+from lacuna.theory.statement import Case, Formula, Measurement, statement
 from lacuna.theory.transitions import (
     ESTIMATED,
     INFINITE,
     ORACLE,
+    RECURSIVE,
     Tuples,
     averaged_ratio,
     averages,
     estimates,
+    recursive_limits,
+    recursive_moments,
     tuples,
 )
 
 P = 0.3
-SETTING = (
-    "the next state c follows (s, a) with probability p; tuples are independent",
-    "a tuple's next state is observed with probability p_o, whatever it is (MAR given (s, a))",
-    "an incomplete tuple misses its whole next state",
-)
+_SKEWED = "c observed with probability 0.2, other states with 0.8"
 
 
 def name_of(K: float) -> str:
@@ -32,163 +33,90 @@ def name_of(K: float) -> str:
     return "∞" if K == INFINITE else f"{K:.0f}"
 
 
-def share_of_draw(case: Case) -> float:
+def _at(p_o: float, K: int) -> str:
+    return f"p_o = {p_o}, K = {name_of(K)}"
+
+
+def _share_of_draw(case: Case) -> float:
     """1/K, which is 0 for infinitely many draws."""
     return 0.0 if case["K"] == INFINITE else 1 / case["K"]
 
 
-def _mean(what: str, rule: Tuples, case: Case, paths: int, seed: int, tuples_seen: int = 400) -> Measurement:
-    found = estimates(rule, [tuples_seen], paths, seed, "mean")[:, 0, 0]
-    return Measurement(what, case, float(found.mean()), error_of_mean(found))
+def _squared_errors(rule: Tuples, marks: list[int], paths: int, seed: int, name: str) -> Floats:
+    """Of the imputing estimate, by (path, mark)."""
+    return np.asarray((estimates(rule, marks, paths, seed, name)[:, :, 0] - P) ** 2)
 
 
-def variance_ratio(what: str, rule: Tuples, case: Case, paths: int, seed: int, tuples_seen: int) -> Measurement:
+def _variance_ratio(what: str, case: Case, rule: Tuples, t: int, paths: int, seed: int) -> Measurement:
     """Mean squared error of the imputing estimate over that of the complete-case one, on the same paths."""
-    found = estimates(rule, [tuples_seen], paths, seed, "ratio")[:, 0]
-    ratio, error = ratio_of_means((found[:, 0] - rule.p) ** 2, (found[:, 1] - rule.p) ** 2)
-    return Measurement(what, case, ratio, error)
+    squares = (estimates(rule, [t], paths, seed, "ratio")[:, 0] - P) ** 2
+    return Measurement(what, case, *ratio_of_means(squares[:, 0], squares[:, 1]))
 
 
-def _oracle(effort: float, seed: int) -> Evidence:
-    paths = int(20_000 * effort)
-    kept = [
-        _mean(f"mean estimate, p_o = {p_o}, K = {K}", tuples(ORACLE, P, p_o, K), {"p": P}, paths, seed)
-        for p_o in (0.2, 0.5, 0.8) for K in (1, 10)
-    ]  # fmt: skip
-    rule = tuples(ORACLE, P, 0.2, 10, seen_other=0.8)
-    broken = _mean("mean estimate, c observed with probability 0.2, other states with 0.8", rule, {"p": P}, paths, seed)
-    return Evidence(tuple(kept), (broken,))
+# --- from the truth --------------------------------------------------------------------------------------------------
 
 
-ORACLE_CONSISTENT = Statement(
-    id="oracle-consistent",
-    title="Imputing from the truth: consistent",
-    place="A.1.1",
-    claim="Fill incomplete tuples with K draws from the true distribution, each counting 1/K: the share of c among all "
-    "tuples converges to p.",
-    assumptions=SETTING,
-    printed=Formula("p̂^{(1)} → p", lambda case: case["p"]),
-    right=None,
-    proof=(
-        "Each tuple adds a number in [0, 1] with mean p, whether it is observed (an indicator) or not (a mean of K "
-        "draws). The estimate is the mean of n such independent numbers: unbiased for every n, and consistent by the "
-        "law of large numbers.",
-    ),
-    broken="MAR: c itself is observed less often than other states. Observed tuples then show too little of it, and "
-    "the oracle's draws, right as they are, do not make up for that.",
-    simulate=_oracle,
-)
+def _mean_estimate(rule: Tuples, paths: int, seed: int) -> Floats:
+    return estimates(rule, [400], paths, seed, "mean")[:, 0, 0]
 
 
-def _without_fraction(effort: float, seed: int) -> Evidence:
-    paths = int(20_000 * effort)
-    kept = []
-    for p_o, K in ((0.5, 2), (0.5, 10), (0.8, 10)):
-        case = {"p": P, "p_o": p_o, "K": K}
-        alone, both = tuples(ORACLE, P, p_o, K, weight=1.0, whole=1.0), tuples(ORACLE, P, p_o, K, weight=1.0)
-        at = f"p_o = {p_o}, K = {K}"
-        kept.append(_mean(f"mean estimate, 1/K dropped above only, {at}", alone, {**case, "both": 0}, paths, seed))
-        kept.append(_mean(f"mean estimate, 1/K dropped above and below, {at}", both, {**case, "both": 1}, paths, seed))
-    rule = tuples(ORACLE, P, 0.2, 10, seen_other=0.8, weight=1.0)
-    case = {"p": P, "p_o": 0.62, "K": 10, "both": 1}
-    broken = _mean("mean estimate, c observed with probability 0.2, other states with 0.8", rule, case, paths, seed)
-    return Evidence(tuple(kept), (broken,))
+@statement("oracle-consistent", printed=Formula("p̂^{(1)} → p", lambda case: case["p"]))
+def oracle_consistent(effort: float, seed: int) -> Iterator[Measurement]:
+    """Means of the estimate; then with c observed less often than other states."""
+    paths, case = int(20_000 * effort), {"p": P}
+    for p_o in (0.2, 0.5, 0.8):
+        for K in (1, 10):
+            yield mean_of(f"mean estimate, {_at(p_o, K)}", case, _mean_estimate(tuples(ORACLE, P, p_o, K), paths, seed))
+    skewed = _mean_estimate(tuples(ORACLE, P, 0.2, 10, seen_other=0.8), paths, seed)
+    yield mean_of(f"mean estimate, {_SKEWED}", case, skewed, broken=True)
 
 
-def _printed_without_fraction(case: Case) -> float:
+def _k_fold_above(case: Case) -> float:
     return case["p"] * case["p_o"] + case["K"] * case["p"] * (1 - case["p_o"])
 
 
-ORACLE_WITHOUT_FRACTION = Statement(
-    id="oracle-without-fraction",
-    title="Imputing from the truth, without the 1/K",
-    place="A.1.1",
-    claim="Without the 1/K the estimate converges to something else than p, so that fractional counts are a necessary "
-    "normalisation.",
-    assumptions=SETTING,
-    printed=Formula("p̂ → p p_o + K p (1 − p_o)", _printed_without_fraction),
+@statement(
+    "oracle-without-fraction",
+    printed=Formula("p̂ → p p_o + K p (1 − p_o)", _k_fold_above),
     right=Formula(
         'p̂ → p p_o + K p (1 − p_o) "above only",    p̂ → p "above and below"',
-        lambda case: case["p"] if case["both"] else _printed_without_fraction(case),
+        lambda case: case["p"] if case["both"] else _k_fold_above(case),
     ),
-    proof=(
-        "The printed limit, which may exceed 1, belongs to a numerator that counts K draws per incomplete tuple over a "
-        "denominator that counts one. Count them in both: numerator and denominator divided by n converge to p·p_o + "
-        "K·p·(1 − p_o) and to p_o + K·(1 − p_o), whose ratio is p.",
-        "So 1/K is a matter of weighting, not of normalisation. For an oracle it even wastes information: without it "
-        "the variance is p(1 − p)/(n(p_o + K(1 − p_o))), with it p(1 − p)(p_o + (1 − p_o)/K)/n. What the fraction is "
-        "good for shows when imputations are not an oracle's: see the rate of the recursive estimate.",
-    ),
-    broken="MAR: c itself is observed less often than other states. Then neither weighting is consistent.",
-    simulate=_without_fraction,
-    quoted="fractional K updates are necessary normalization",
 )
+def oracle_without_fraction(effort: float, seed: int) -> Iterator[Measurement]:
+    """Means of the estimate with every draw counting 1, in the numerator alone or in both."""
+    paths = int(20_000 * effort)
+    for p_o, K in ((0.5, 2), (0.5, 10), (0.8, 10)):
+        for both, where, whole in ((0, "above only", 1.0), (1, "above and below", 0.0)):
+            case = {"p": P, "p_o": p_o, "K": K, "both": both}
+            found = _mean_estimate(tuples(ORACLE, P, p_o, K, weight=1.0, whole=whole), paths, seed)
+            yield mean_of(f"mean estimate, 1/K dropped {where}, {_at(p_o, K)}", case, found)
+    skewed = _mean_estimate(tuples(ORACLE, P, 0.2, 10, seen_other=0.8, weight=1.0), paths, seed)
+    case = {"p": P, "p_o": 0.62, "K": 10, "both": 1}
+    yield mean_of(f"mean estimate, {_SKEWED}", case, skewed, broken=True)
 
 
-def _oracle_efficiency(effort: float, seed: int) -> Evidence:
-    paths = int(60_000 * effort)
-    kept = []
-    for p_o, K in ((0.2, 1), (0.2, 10), (0.5, 1), (0.5, 10), (0.8, 1), (0.8, 10)):
-        # 1/n_obs is on average a little more than 1/(n p_o); of order 1/n.
-        rule, case = tuples(ORACLE, P, p_o, K), {"p_o": p_o, "K": K}
-        kept.append(variance_ratio(f"variance ratio, p_o = {p_o}, K = {K}", rule, case, paths, seed, 500))
-    rule = tuples(ESTIMATED, P, 0.5, 10)
-    case = {"p_o": 0.5, "K": 10}
-    broken = variance_ratio(
-        "variance ratio, draws from the estimate, p_o = 0.5, K = 10", rule, case, paths // 4, seed, 500
-    )
-    return Evidence(tuple(kept), (broken,))
-
-
-ORACLE_EFFICIENT = Statement(
-    id="oracle-efficient",
-    title="Imputing from the truth: more efficient",
-    place="A.1.1",
-    claim="With an oracle's draws the estimate has a smaller variance than the one from complete tuples alone.",
-    assumptions=SETTING,
+@statement(
+    "oracle-efficient",
     printed=Formula(r"\frac{𝕍(p̂^{(1)})}{𝕍(p̂^{(2)})} < 1", lambda _: 1.0, "<"),
     right=Formula(
         r"\frac{𝕍(p̂^{(1)})}{𝕍(p̂^{(2)})} → p_o (p_o + \frac{1 − p_o}{K})",
-        lambda case: case["p_o"] * (case["p_o"] + (1 - case["p_o"]) * share_of_draw(case)),
+        lambda case: case["p_o"] * (case["p_o"] + (1 - case["p_o"]) * _share_of_draw(case)),
     ),
-    proof=(
-        "A complete tuple adds variance p(1 − p), an incomplete one p(1 − p)/K, so 𝕍(p̂⁽¹⁾) = p(1 − p)(p_o + (1 − "
-        "p_o)/K)/n. Complete tuples alone give p(1 − p)·𝔼[1/n_obs], and n_obs/n → p_o.",
-    ),
-    broken="The oracle: draws come from the estimate p̂⁽²⁾ instead. The gain turns into a loss (next statement).",
-    simulate=_oracle_efficiency,
 )
+def oracle_efficient(effort: float, seed: int) -> Iterator[Measurement]:
+    """Variance ratios after 500 tuples; then with draws from the estimate."""
+    paths = int(60_000 * effort)
+    for p_o, K in ((0.2, 1), (0.2, 10), (0.5, 1), (0.5, 10), (0.8, 1), (0.8, 10)):
+        # 1/n_obs is on average a little more than 1/(n p_o); of order 1/n.
+        rule, case = tuples(ORACLE, P, p_o, K), {"p_o": p_o, "K": K}
+        yield _variance_ratio(f"variance ratio, {_at(p_o, K)}", case, rule, 500, paths, seed)
+    rule, case = tuples(ESTIMATED, P, 0.5, 10), {"p_o": 0.5, "K": 10}
+    what = "variance ratio, draws from the estimate, p_o = 0.5, K = 10"
+    yield replace(_variance_ratio(what, case, rule, 500, paths // 4, seed), broken=True)
 
 
-def _estimated(effort: float, seed: int) -> Evidence:
-    paths, t = int(30_000 * effort), 2000
-    kept = []
-    for p_o in (0.2, 0.5, 0.8):
-        found = (averages(P, p_o, t, paths, seed) - P) ** 2
-        for column, form in ((1, "averages p̂_j"), (2, "p̂_t taken literally")):
-            ratio, error = ratio_of_means(found[:, column], found[:, 0])
-            case = {"p_o": p_o, "t": t, "K": INFINITE, "literal": column - 1}
-            kept.append(Measurement(f"variance ratio at t = {t}, {form}, p_o = {p_o}", case, ratio, error))
-        case = {"p_o": p_o, "t": inf, "K": INFINITE, "literal": 0}
-        # (ln t)²/t is the order of what is left of the sum at t.
-        exact = Measurement(f"variance ratio, exact at t = 10⁶, p_o = {p_o}", case, averaged_ratio(p_o, 10**6), 2e-4)
-        kept.append(exact)
-    for p_o, K in ((0.5, INFINITE), (0.5, 10), (0.5, 1), (0.8, 1)):
-        case = {"p_o": p_o, "t": inf, "K": K, "literal": 0}
-        what = f"variance ratio with tuples missing at random, p_o = {p_o}, K = {name_of(K)}"
-        kept.append(variance_ratio(what, tuples(ESTIMATED, P, p_o, K), case, paths // 3, seed, 4000))
-    return Evidence(tuple(kept), (_gaps_come_early(paths, seed),))
-
-
-def _gaps_come_early(paths: int, seed: int) -> Measurement:
-    """The same share of gaps, all of them when only 20 tuples are complete."""
-    early, late = 20, 980
-    hits = np.random.default_rng(seed).binomial([early, late], P, size=(paths, 2))
-    complete = hits.sum(axis=1) / (early + late)
-    filled = 0.5 * complete + 0.5 * hits[:, 0] / early
-    ratio, error = ratio_of_means((filled - P) ** 2, (complete - P) ** 2)
-    case = {"p_o": 0.5, "t": inf, "K": INFINITE, "literal": 0}
-    return Measurement("variance ratio, all gaps after 20 of 1000 complete tuples, p_o = 0.5", case, ratio, error)
+# --- from estimates --------------------------------------------------------------------------------------------------
 
 
 def estimated_ratio(case: Case) -> float:
@@ -198,33 +126,134 @@ def estimated_ratio(case: Case) -> float:
         return 1.0 if t == inf else float((1 - (1 - p_o) / t) ** 2)
     if t != inf:
         return averaged_ratio(p_o, int(t))
-    return float(1 + (1 - p_o) ** 2 + p_o * (1 - p_o) * share_of_draw(case))
+    return float(1 + (1 - p_o) ** 2 + p_o * (1 - p_o) * _share_of_draw(case))
 
 
-ESTIMATE_BASED = Statement(
-    id="estimate-based",
-    title="Imputing from estimates: the variance ratio",
-    place="A.1.2, theorem A.1",
-    claim="Fill gaps with draws from the estimate that complete tuples give at that moment, and count them: "
-    "consistent, but the variance relative to complete tuples alone is said to grow without bound.",
-    assumptions=(*SETTING, "p_o is known, or estimated: asymptotically this changes nothing"),
+def _of_estimates(p_o: float, K: int = INFINITE, t: float = inf, literal: int = 0) -> Case:
+    return {"p_o": p_o, "t": t, "K": K, "literal": literal}
+
+
+@statement(
+    "estimate-based",
     printed=Formula(r"\frac{𝕍(p̃_t)}{𝕍(p̂_t)} → ∞", lambda _: inf),
     right=Formula(r"\frac{𝕍(p̃_t)}{𝕍(p̂_t)} → 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}", estimated_ratio),
-    proof=(
-        "Let K = ∞. The observation X_i enters every later average p̂_j with weight 1/j, so p̃_t = Σ_i w_i X_i with "
-        "w_i = (p_o + (1 − p_o)(H_{t−1} − H_{i−1}))/t, H being harmonic numbers. With u = i/t, H_{t−1} − H_{i−1} → "
-        "−ln u, hence t·Σ w_i² → ∫₀¹ (p_o − (1 − p_o) ln u)² du = p_o² + 2p_o(1 − p_o) + 2(1 − p_o)² = 1 + (1 − "
-        "p_o)², using ∫ −ln u du = 1 and ∫ ln² u du = 2.",
-        "With K draws per gap, their noise adds (1 − p_o)·n·p(1 − p)/K to the variance of the sum of n tuples; divided "
-        "by n² and by p(1 − p)/(n p_o), this is p_o(1 − p_o)/K.",
-        "The printed proof says that p̂_t is the unbiased estimator of least variance. That shows a ratio of at least "
-        "1, not one that diverges. Taken literally, with p̂_t inside the sum, p̃_t = (1 − (1 − p_o)/t)·p̂_t and the "
-        "ratio tends to 1.",
-    ),
-    broken="A constant share of gaps: here all gaps come early, while the estimate is poor, and the ratio is as large "
-    "as one likes. The printed divergence is possible, but not under the printed assumptions.",
-    simulate=_estimated,
 )
+def estimate_based(effort: float, seed: int) -> Iterator[Measurement]:
+    """The theorem's estimators, exactly and simulated; tuples missing at random; then gaps that all come early."""
+    paths, t = int(30_000 * effort), 2000
+    for p_o in (0.2, 0.5, 0.8):
+        found = (averages(P, p_o, t, paths, seed) - P) ** 2
+        for column, form in ((1, "averages p̂_j"), (2, "p̂_t taken literally")):
+            case = _of_estimates(p_o, t=t, literal=column - 1)
+            ratio = ratio_of_means(found[:, column], found[:, 0])
+            yield Measurement(f"variance ratio at t = {t}, {form}, p_o = {p_o}", case, *ratio)
+        # (ln t)²/t is the order of what is left of the sum at t.
+        exact = averaged_ratio(p_o, 10**6), 2e-4
+        yield Measurement(f"variance ratio, exact at t = 10⁶, p_o = {p_o}", _of_estimates(p_o), *exact)
+    for p_o, K in ((0.5, INFINITE), (0.5, 10), (0.5, 1), (0.8, 1)):
+        what = f"variance ratio with tuples missing at random, {_at(p_o, K)}"
+        yield _variance_ratio(what, _of_estimates(p_o, K), tuples(ESTIMATED, P, p_o, K), 4000, paths // 3, seed)
+    early, late = 20, 980
+    hits = np.random.default_rng(seed).binomial([early, late], P, size=(paths, 2))
+    complete = hits.sum(axis=1) / (early + late)
+    filled = 0.5 * complete + 0.5 * hits[:, 0] / early
+    ratio = ratio_of_means((filled - P) ** 2, (complete - P) ** 2)
+    what = "variance ratio, all gaps after 20 of 1000 complete tuples, p_o = 0.5"
+    yield Measurement(what, _of_estimates(0.5), *ratio, broken=True)
 
 
-STATEMENTS = (ORACLE_CONSISTENT, ORACLE_WITHOUT_FRACTION, ORACLE_EFFICIENT, ESTIMATE_BASED)
+# --- from its own imputations ----------------------------------------------------------------------------------------
+
+
+@statement(
+    "recursive-moments",
+    right=Formula(
+        r"v_{n+1} = v_n (1 − \frac{2p_o}{n+1} + \frac{p_o − (1 − p_o)/K}{(n+1)^2}) + "
+        r"σ^2 \frac{p_o + (1 − p_o)/K}{(n+1)^2}, v_1 = σ^2",
+        lambda case: float(recursive_moments(case["p_o"], int(case["K"]), [int(case["t"])])[0]),
+    ),
+)
+def recursive_error(effort: float, seed: int) -> Iterator[Measurement]:
+    """Mean squared errors at three times; then with c observed less often than other states."""
+    paths, marks, variance = int(48_000 * effort), [8, 64, 512], P * (1 - P)
+    for p_o in (0.25, 0.5, 0.75):
+        for K in (INFINITE, 10, 1):
+            squares = _squared_errors(tuples(RECURSIVE, P, p_o, K), marks, paths, seed, "moments") / variance
+            for t, found in zip(marks, squares.T, strict=True):
+                what = f"𝔼[e²]/σ² after {t} tuples, {_at(p_o, K)}"
+                yield mean_of(what, {"p_o": p_o, "K": K, "t": t}, found)
+    rule = tuples(RECURSIVE, P, 0.3, 10, seen_other=0.7)
+    found = _squared_errors(rule, [256], paths, seed, "moments")[:, 0] / variance
+    what = "𝔼[e²]/σ² after 256 tuples, c observed with probability 0.3, other states with 0.7"
+    yield mean_of(what, {"p_o": 0.58, "K": 10, "t": 256}, found, broken=True)
+
+
+def recursive_ratio(case: Case) -> float:
+    """Limit of the variance of the recursive estimate relative to complete tuples; infinite up to one half."""
+    p_o = case["p_o"]
+    return float(p_o * (p_o + (1 - p_o) * _share_of_draw(case)) / (2 * p_o - 1)) if p_o > 0.5 else inf
+
+
+@statement(
+    "recursive-variance",
+    printed=Formula(
+        r"\frac{𝕍(p̂^{(4)})}{𝕍(p̂^{(2)})} > 1 + (1 − p_o)^2 + \frac{p_o (1 − p_o)}{K}",
+        lambda case: estimated_ratio(_of_estimates(case["p_o"], int(case["K"]))),
+        ">",
+    ),
+    right=Formula(
+        r"\frac{𝕍(p̂^{(4)})}{𝕍(p̂^{(2)})} → \frac{p_o (p_o + (1 − p_o)/K)}{2p_o − 1} = "
+        r"1 + \frac{(1 − p_o)^2 + p_o (1 − p_o)/K}{2p_o − 1}",
+        recursive_ratio,
+    ),
+)
+def recursive_variance(effort: float, seed: int) -> Iterator[Measurement]:
+    """Variance ratios, simulated and from the exact recursion; then with every draw counting as a tuple."""
+    paths, t = int(16_000 * effort), 4096
+    for K in (INFINITE, 10, 1):
+        case, rule = {"p_o": 0.75, "K": K}, tuples(RECURSIVE, P, 0.75, K)
+        found = _variance_ratio(f"variance ratio, simulated, {_at(0.75, K)}", case, rule, t, paths, seed)
+        # What the exact recursion says is still missing after t tuples may be missing here as well.
+        remainder = float(abs(recursive_moments(0.75, K, [t])[0] * t * 0.75 - recursive_ratio(case)))
+        yield replace(found, error=float(np.hypot(found.error, remainder / 4)))
+    for p_o in (0.6, 0.75, 0.9):
+        for K in (INFINITE, 10, 1):
+            _, limit, rest = recursive_limits(p_o, K)
+            what = f"variance ratio, exact recursion, {_at(p_o, K)}"
+            yield Measurement(what, {"p_o": p_o, "K": K}, limit * p_o, rest)
+    rule, case = tuples(RECURSIVE, P, 0.75, 10, weight=1.0), {"p_o": 0.75, "K": 10}
+    what = "variance ratio without the 1/K, p_o = 0.75, K = 10"
+    yield replace(_variance_ratio(what, case, rule, t, paths // 4, seed), broken=True)
+
+
+@statement(
+    "recursive-rate",
+    right=Formula(
+        '𝔼[e_t^2] ∝ t^{−2p_o} "if" p_o < 1/2,  𝔼[e_t^2] ≈ σ^2 (1 + \\frac{1}{K}) \\frac{"ln" t}{2t} "if" p_o = 1/2',
+        lambda case: 0.5 * (1 + _share_of_draw(case)) if "half" in case else 2 * case["p_o"],
+    ),
+)
+def recursive_rate(effort: float, seed: int) -> Iterator[Measurement]:
+    """Exponents, simulated and from the exact recursion; then with every draw counting as a tuple."""
+    paths, times = int(2000 * effort), [1 << 9, 1 << 15]
+    for K in (INFINITE, 10, 1):
+        late = [1 << 20, 1 << 24]
+        growth = np.diff(recursive_moments(0.5, K, late) * late)[0] / np.log(16)
+        what = f"growth of t·𝔼[e²]/σ² per unit of ln t, exact recursion, {_at(0.5, K)}"
+        yield Measurement(what, {"p_o": 0.5, "K": K, "half": 1}, float(growth), 1e-5)
+        for p_o in (0.1, 0.25):
+            found = _squared_errors(tuples(RECURSIVE, P, p_o, K), times, paths, seed, "slope")
+            slope, error = slope_of_means(found, 64)
+            # How far the exact slope between the same two times still is from its limit.
+            before, after = recursive_moments(p_o, K, times)
+            drift = float(abs(np.log(before / after) / np.log(64) - 2 * p_o))
+            what = f"exponent, simulated from 512 to 32,768 tuples, {_at(p_o, K)}"
+            yield Measurement(what, {"p_o": p_o}, slope, float(np.hypot(error, drift / 4)))
+    for p_o in (0.1, 0.25, 0.4, 0.45, 0.5):
+        for K in (INFINITE, 1):
+            what = f"exponent, exact recursion up to 2²⁴ tuples, {_at(p_o, K)}"
+            yield Measurement(what, {"p_o": p_o}, recursive_limits(p_o, K)[0], 1e-5)
+    rule = tuples(RECURSIVE, P, 0.4, 10, weight=1.0)
+    slope, error = slope_of_means(_squared_errors(rule, [1 << 9, 1 << 13], paths, seed, "slope"), 16)
+    what = "exponent without the 1/K, p_o = 0.4, K = 10"
+    yield Measurement(what, {"p_o": 0.4}, slope, error, broken=True)

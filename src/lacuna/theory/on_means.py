@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
 from math import inf
 
 import numpy as np
@@ -10,7 +12,9 @@ from scipy.stats import binom
 
 from lacuna.theory.bandit import (
     FIXED,
+    GIVEN_REWARD,
     MISSING_AS_STATE,
+    SEEN_SHARES,
     TRUE_SHARES,
     Tables,
     World,
@@ -18,8 +22,8 @@ from lacuna.theory.bandit import (
     make_world,
     run_bandit,
 )
-from lacuna.theory.chance import Floats, error_of_mean, error_of_variance
-from lacuna.theory.statement import Case, Evidence, Formula, Measurement, Statement
+from lacuna.theory.measuring import Floats, mean_of, standard_error, variance_of
+from lacuna.theory.statement import Case, Formula, Measurement, statement
 
 STEPS, P_M = 40, 0.4
 SHARES = np.array([0.7, 0.3])
@@ -28,24 +32,17 @@ SPREADS = np.array([[1.0, 0.5], [0.7, 1.2]])
 TABLE = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]])
 """Shares of the two actions when the state is x, is y, is hidden: they depend on the state, but on no reward."""
 
-_NAMES = ("x", "y")
-_SETTING = (
-    "one context c; states are independent with p_s; here p = (0.7, 0.3), two actions, 40 steps",
-    "the state is hidden with probability p_m = 0.4, whatever it is (MAR given c)",
-    "actions may depend on the state where it is seen, but on no reward of any time (assumption 4)",
-)
-_ADAPTIVE = (
-    "Assumption 4, which says that actions of any time do not depend on rewards given the state. Every learner breaks "
-    "it: an action is dropped after an unlucky reward and its mean is never corrected, whereas a lucky mean is. "
-)
+MEAN_IF_HIDDEN = SHARES @ MEANS
+VARIANCE_IF_HIDDEN = SHARES @ (SPREADS**2 + MEANS**2) - MEAN_IF_HIDDEN**2
 
-mean_if_hidden = SHARES @ MEANS
-variance_if_hidden = SHARES @ (SPREADS**2 + MEANS**2) - mean_if_hidden**2
+_CELLS = [(s, a) for s in (0, 1) for a in (0, 1)]
+_SKEWED = (0.2, 0.8)
+_SKEWED_NAME = "x hidden with 0.2 and y with 0.8"
+_LEARNERS = ((0.0, "greedy"), (0.1, "ε-greedy, ε = 0.1"))
 
 
-def world_with(hidden: object = P_M) -> World:
-    """The bandit of these statements."""
-    return make_world([1.0], SHARES, hidden, MEANS[None], SPREADS[None])
+def _cell(s: int, a: int) -> str:
+    return f"state {'xy'[s]}, action {a}"
 
 
 def truncated_inverse(n: int, share: float) -> float:
@@ -61,207 +58,305 @@ def truncated_inverse(n: int, share: float) -> float:
     return float((mass / N).sum() / mass.sum())
 
 
-Estimator = Callable[[Tables], Floats]
-
-
-def observed(s: int, a: int) -> Estimator:
-    """Mean of rewards where s was seen and a taken; paths without any are left out."""
-
-    def of(tables: Tables) -> Floats:
-        n = tables.seen_n[:, 0, s, a]
-        return np.asarray(tables.seen_sum[n > 0, 0, s, a] / n[n > 0])
-
-    return of
-
-
-def hidden(a: int) -> Estimator:
-    """Mean of rewards where the state was hidden and a taken."""
-
-    def of(tables: Tables) -> Floats:
-        n = tables.lost_n[:, 0, a]
-        return np.asarray(tables.lost_sum[n > 0, 0, a] / n[n > 0])
-
-    return of
-
-
-def imputed(s: int, a: int) -> Estimator:
-    """Mean of rewards where s was seen or guessed and a taken."""
-
-    def of(tables: Tables) -> Floats:
-        n = tables.seen_n[:, 0, s, a] + tables.fill_n[:, 0, s, a]
-        total = tables.seen_sum[:, 0, s, a] + tables.fill_sum[:, 0, s, a]
-        return total[n > 0] / n[n > 0]
-
-    return of
-
-
-def _mean(what: str, values: Floats, case: Case) -> Measurement:
-    return Measurement(what, case, float(values.mean()), error_of_mean(values), scale=1.0)
-
-
-def _variance(what: str, values: Floats, case: Case) -> Measurement:
-    return Measurement(what, case, float(values.var(ddof=1)), error_of_variance(values))
-
-
-def fixed_tables(effort: float, seed: int, hide: object = P_M, steps: int = STEPS) -> Tables:
-    """Tables after steps whose actions follow the fixed table."""
-    world = world_with(hide)
-    rule = make_rule(FIXED, world, table=TABLE, guesses=TRUE_SHARES)
-    return run_bandit(world, rule, steps, int(100_000 * effort), seed, "fixed", str(hide), steps).tables
-
-
-def adaptive_tables(epsilon: float, effort: float, seed: int) -> Tables:
-    """Tables after as many steps of a learner that treats missing as a state."""
-    world = world_with()
-    rule = make_rule(MISSING_AS_STATE, world, epsilon=epsilon)
-    return run_bandit(world, rule, STEPS, int(50_000 * effort), seed, "adaptive", epsilon).tables
-
-
-_LEARNERS = ((0.0, "greedy"), (0.1, "ε-greedy, ε = 0.1"))
-
-
-def _observed_mean(effort: float, seed: int) -> Evidence:
-    tables = fixed_tables(effort, seed)
-    cells = [(s, a) for s in (0, 1) for a in (0, 1)]
-    kept = [
-        _mean(f"mean estimate, state {_NAMES[s]}, action {a}", observed(s, a)(tables), {"mu": MEANS[s, a]})
-        for s, a in cells
-    ]
-    broken = []
-    for epsilon, name in _LEARNERS:
-        learned = adaptive_tables(epsilon, effort, seed)
-        broken += [
-            _mean(f"mean estimate, {name}, state {_NAMES[s]}, action {a}", observed(s, a)(learned), {"mu": MEANS[s, a]})
-            for s, a in cells
-        ]
-    return Evidence(tuple(kept), tuple(broken))
-
-
-OBSERVED_MEAN = Statement(
-    id="observed-mean",
-    title="The observed mean is unbiased, for actions that do not learn",
-    place="A.2.5, theorem A.2",
-    claim="The mean of the rewards seen in state s under action a has the right expectation, for actions of a "
-    "learning algorithm.",
-    assumptions=(*_SETTING, "given at least one such reward: otherwise there is no mean"),
-    printed=Formula('𝔼[μ̂_{s,a}^{"obs"}] = μ_{s,a}', lambda case: case["mu"]),
-    right=None,
-    proof=(
-        "Given all states, masks and actions, the rewards in the mean are independent with expectation μ_{s,a} each, "
-        "so the mean has that expectation, whatever n ≥ 1 is. The step uses that knowing all actions, later ones "
-        "included, says nothing on a reward.",
-        "For a learner the step is wrong: that a was taken again tells that the earlier rewards were good. The section "
-        "allows learners in its first paragraph and excludes them by assumption 4.",
-    ),
-    broken=_ADAPTIVE + "The observed mean is then biased downwards, more so without exploration, and most where an "
-    "action is rarely taken.",
-    simulate=_observed_mean,
-    quoted="some learning algorithm which may in general depend on the entire state-action-reward history",
-)
-
-
-def _observed_variance(effort: float, seed: int) -> Evidence:
-    kept = []
-    for steps in (10, STEPS):
-        tables = fixed_tables(effort, seed, steps=steps)
-        for s, a in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            share = SHARES[s] * (1 - P_M) * TABLE[s, a]
-            case = {"t": steps, "share": share, "sigma": SPREADS[s, a]}
-            what = f"variance of the estimate after {steps} steps, state {_NAMES[s]}, action {a}"
-            kept.append(_variance(what, observed(s, a)(tables), case))
-    learned = adaptive_tables(0.0, effort, seed)
-    case = {"t": STEPS, "share": SHARES[0] * (1 - P_M) * TABLE[0, 0], "sigma": SPREADS[0, 0]}
-    broken = _variance("variance of the estimate, greedy, state x, action 0", observed(0, 0)(learned), case)
-    return Evidence(tuple(kept), (broken,))
-
-
 def _conditioned(case: Case) -> float:
+    """σ² 𝔼[1/n | n ≥ 1] of a mean that takes up each of t rewards with probability `share`."""
     return float(case["sigma"] ** 2 * truncated_inverse(int(case["t"]), case["share"]))
 
 
-OBSERVED_VARIANCE = Statement(
-    id="observed-variance",
-    title="The variance of the observed mean",
-    place="A.2.5, theorem A.3",
-    claim="The variance of the observed mean is the variance of a reward times the expectation of 1/n.",
-    assumptions=_SETTING,
+def _world(hide: object = P_M) -> World:
+    return make_world([1.0], SHARES, hide, MEANS[None], SPREADS[None])
+
+
+def _fixed(effort: float, seed: int, hide: object = P_M, steps: int = STEPS) -> Tables:
+    """Tables after steps whose actions follow the fixed table."""
+    world = _world(hide)
+    rule = make_rule(FIXED, world, table=TABLE, guess_from=TRUE_SHARES)
+    return run_bandit(world, rule, steps, int(100_000 * effort), seed, "fixed", str(hide), steps)[0]
+
+
+def _learned(epsilon: float, effort: float, seed: int) -> Tables:
+    """Tables after as many steps of a learner that treats missing as a state."""
+    world = _world()
+    rule = make_rule(MISSING_AS_STATE, world, epsilon=epsilon)
+    return run_bandit(world, rule, STEPS, int(50_000 * effort), seed, "adaptive", epsilon)[0]
+
+
+# Each path gives a mean; paths without a reward in it are left out.
+
+
+def observed(tables: Tables, s: int, a: int) -> Floats:
+    """Means of rewards where s was seen and a taken."""
+    total, n = tables.sums[:, 0, s, a], tables.n[:, 0, s, a]
+    return np.asarray(total[n > 0] / n[n > 0])
+
+
+def hidden(tables: Tables, a: int) -> Floats:
+    """Means of rewards where the state was hidden and a taken."""
+    return observed(tables, -1, a)
+
+
+def imputed(tables: Tables, s: int, a: int) -> Floats:
+    """Means of rewards where s was seen or guessed and a taken."""
+    total = tables.sums[:, 0, s, a] + tables.fill_sums[:, 0, s, a]
+    n = tables.n[:, 0, s, a] + tables.fill_n[:, 0, s, a]
+    return np.asarray(total[n > 0] / n[n > 0])
+
+
+# --- observed, and missing as a state --------------------------------------------------------------------------------
+
+
+@statement("observed-mean", printed=Formula('𝔼[μ̂_{s,a}^{"obs"}] = μ_{s,a}', lambda case: case["mu"]))
+def observed_mean(effort: float, seed: int) -> Iterator[Measurement]:
+    """Means with actions that do not learn, then under learners."""
+    tables = _fixed(effort, seed)
+    for s, a in _CELLS:
+        yield mean_of(f"mean estimate, {_cell(s, a)}", {"mu": MEANS[s, a]}, observed(tables, s, a), scale=1.0)
+    for epsilon, name in _LEARNERS:
+        learned = _learned(epsilon, effort, seed)
+        for s, a in _CELLS:
+            what, case = f"mean estimate, {name}, {_cell(s, a)}", {"mu": MEANS[s, a]}
+            yield mean_of(what, case, observed(learned, s, a), scale=1.0, broken=True)
+
+
+@statement(
+    "observed-variance",
     printed=Formula(r'𝕍(μ̂_{s,a}^{"obs"}) = σ_{s,a}^2 𝔼[\frac{1}{n}]', lambda _: inf),
     right=Formula(r'𝕍(μ̂_{s,a}^{"obs"} | n ≥ 1) = σ_{s,a}^2 𝔼[\frac{1}{n} | n ≥ 1]', _conditioned),
-    proof=(
-        "With probability (1 − π)^t > 0 there is no such reward, π being the probability of state, action and mask "
-        "together; then 1/n is infinite, and so is its expectation. Condition on n ≥ 1.",
-        "Given states, masks and actions the mean has variance σ²/n and a constant expectation. The law of total "
-        "variance gives the formula; n is binomial, so it can be computed exactly.",
-    ),
-    broken=_ADAPTIVE + "The variance is then not that of a mean of n rewards either.",
-    simulate=_observed_variance,
 )
+def observed_variance(effort: float, seed: int) -> Iterator[Measurement]:
+    """Variances at two times, then under a greedy learner."""
+
+    def case(s: int, a: int, t: int) -> Case:
+        return {"t": t, "share": SHARES[s] * (1 - P_M) * TABLE[s, a], "sigma": SPREADS[s, a]}
+
+    for t in (10, STEPS):
+        tables = _fixed(effort, seed, steps=t)
+        for s, a in _CELLS:
+            what = f"variance of the estimate after {t} steps, {_cell(s, a)}"
+            yield variance_of(what, case(s, a, t), observed(tables, s, a))
+    found = observed(_learned(0.0, effort, seed), 0, 0)
+    yield variance_of("variance of the estimate, greedy, state x, action 0", case(0, 0, STEPS), found, broken=True)
 
 
-def _hidden_mean(effort: float, seed: int) -> Evidence:
-    tables = fixed_tables(effort, seed)
-    kept = [_mean(f"mean estimate, action {a}", hidden(a)(tables), {"mu": mean_if_hidden[a]}) for a in (0, 1)]
-    skewed = fixed_tables(effort, seed, hide=(0.2, 0.8))
-    broken = [
-        _mean(
-            f"mean estimate, x hidden with 0.2 and y with 0.8, action {a}", hidden(a)(skewed), {"mu": mean_if_hidden[a]}
-        )
-        for a in (0, 1)
-    ]
-    for epsilon, name in _LEARNERS:
-        learned = adaptive_tables(epsilon, effort, seed)
-        broken += [
-            _mean(f"mean estimate, {name}, action {a}", hidden(a)(learned), {"mu": mean_if_hidden[a]}) for a in (0, 1)
-        ]
-    return Evidence(tuple(kept), tuple(broken))
-
-
-HIDDEN_MEAN = Statement(
-    id="missing-mean",
-    title="The mean of `?` is the average over states",
-    place="A.2.5, theorem A.4",
-    claim="The mean of the rewards under a hidden state and action a has the expectation μ_a, the average of μ_{s,a} "
-    "over states.",
-    assumptions=(*_SETTING, "where the state is hidden, no action of any time depends on it (assumption 7)"),
+@statement(
+    "missing-mean",
     printed=Formula(r'𝔼[μ̂_{?,a}^{"obs"}] = μ_a = \sum_s p_s μ_{s,a}', lambda case: case["mu"]),
-    right=None,
-    proof=(
-        "A hidden state has the distribution p whatever the actions, because nothing depends on it (assumption 7) and "
-        "hiding does not either (MAR). So each reward in the mean has expectation μ_a given actions and masks.",
-    ),
-    broken="MAR: if y is hidden four times as often as x, the mean of `?` is that of the states that do get hidden, "
-    "which is what a decision under `?` needs, but not μ_a. And assumption 4: learners make this mean too small as "
-    "well.",
-    simulate=_hidden_mean,
 )
+def hidden_mean(effort: float, seed: int) -> Iterator[Measurement]:
+    """Means with actions that do not learn; then with states hidden unequally often, and under learners."""
 
-
-def _hidden_variance(effort: float, seed: int) -> Evidence:
-    kept = []
-    for steps in (10, STEPS):
-        tables = fixed_tables(effort, seed, steps=steps)
+    def means(how: str, tables: Tables, *, broken: bool = True) -> Iterator[Measurement]:
         for a in (0, 1):
-            case = {"t": steps, "share": P_M * TABLE[2, a], "sigma": float(np.sqrt(variance_if_hidden[a]))}
-            kept.append(_variance(f"variance of the estimate after {steps} steps, action {a}", hidden(a)(tables), case))
-    learned = adaptive_tables(0.0, effort, seed)
-    case = {"t": STEPS, "share": P_M * TABLE[2, 0], "sigma": float(np.sqrt(variance_if_hidden[0]))}
-    return Evidence(tuple(kept), (_variance("variance of the estimate, greedy, action 0", hidden(0)(learned), case),))
+            what, case = f"mean estimate{how}, action {a}", {"mu": MEAN_IF_HIDDEN[a]}
+            yield mean_of(what, case, hidden(tables, a), scale=1.0, broken=broken)
+
+    yield from means("", _fixed(effort, seed), broken=False)
+    yield from means(f", {_SKEWED_NAME}", _fixed(effort, seed, hide=_SKEWED))
+    for epsilon, name in _LEARNERS:
+        yield from means(f", {name}", _learned(epsilon, effort, seed))
 
 
-HIDDEN_VARIANCE = Statement(
-    id="missing-variance",
-    title="The variance of the mean of `?`",
-    place="A.2.5, theorem A.5",
-    claim="The variance of the mean under `?` is that of a reward over all states, times the expectation of 1/n.",
-    assumptions=(*_SETTING, "where the state is hidden, no action of any time depends on it (assumption 7)"),
+@statement(
+    "missing-variance",
     printed=Formula(r'𝕍(μ̂_{?,a}^{"obs"}) = σ_a^2 𝔼[\frac{1}{n_{a,m}}]', lambda _: inf),
     right=Formula(r'𝕍(μ̂_{?,a}^{"obs"} | n_{a,m} ≥ 1) = σ_a^2 𝔼[\frac{1}{n_{a,m}} | n_{a,m} ≥ 1]', _conditioned),
-    proof=(
-        "As for the observed mean, with σ_a² = Σ p_s σ_{s,a}² + Σ p_s μ_{s,a}² − μ_a²: the spread within states plus "
-        "the spread between them. Again 𝔼[1/n] is infinite unless n ≥ 1 is given.",
-    ),
-    broken=_ADAPTIVE + "The variance formula goes with the mean.",
-    simulate=_hidden_variance,
 )
+def hidden_variance(effort: float, seed: int) -> Iterator[Measurement]:
+    """Variances at two times, then under a greedy learner."""
 
-STATEMENTS = (OBSERVED_MEAN, OBSERVED_VARIANCE, HIDDEN_MEAN, HIDDEN_VARIANCE)
+    def case(a: int, t: int) -> Case:
+        return {"t": t, "share": P_M * TABLE[2, a], "sigma": float(np.sqrt(VARIANCE_IF_HIDDEN[a]))}
+
+    for t in (10, STEPS):
+        tables = _fixed(effort, seed, steps=t)
+        for a in (0, 1):
+            yield variance_of(f"variance of the estimate after {t} steps, action {a}", case(a, t), hidden(tables, a))
+    found = hidden(_learned(0.0, effort, seed), 0)
+    yield variance_of("variance of the estimate, greedy, action 0", case(0, STEPS), found, broken=True)
+
+
+# --- imputed ---------------------------------------------------------------------------------------------------------
+
+_WAYS = ((1, TRUE_SHARES, "K = 1, guesses from p"), (5, SEEN_SHARES, "K = 5, guesses from what was seen so far"))
+_LOOKING = "guesses that look at the reward"
+
+
+def _guessed(effort: float, seed: int, K: int, guess_from: int, hide: object = P_M) -> Tables:
+    """Tables after steps whose actions follow the fixed table, also on a guess."""
+    world = _world(hide)
+    rule = make_rule(FIXED, world, table=TABLE, guess_from=guess_from, K=K, on_guess=guess_from != GIVEN_REWARD)
+    return run_bandit(world, rule, STEPS, int(100_000 * effort), seed, "imputed", K, guess_from, str(hide))[0]
+
+
+def _expectations(tables: Tables, s: int, a: int) -> Case:
+    """What the formulas need: expectations of counts alone, taken from the simulation."""
+    n, filled = tables.n[:, 0, s, a], tables.fill_n[:, 0, s, a]
+    some = n + filled > 0
+    n, filled, squares = n[some], filled[some], tables.fill_squares[some, 0, s, a]
+    total = n + filled
+    return {
+        "mu": MEANS[s, a], "mu_a": MEAN_IF_HIDDEN[a], "sigma": SPREADS[s, a], "variance_a": VARIANCE_IF_HIDDEN[a],
+        "share": float((filled / total).mean()), "seen": float((n / total**2).mean()),
+        "filled": float((squares / total**2).mean()), "spread": float((n / total).var()),
+    }  # fmt: skip
+
+
+@statement(
+    "imputed-mean",
+    printed=Formula(
+        r'𝔼[μ̂_{s,a}^{"imp"}] = μ_{s,a} + (μ_a − μ_{s,a}) 𝔼[\frac{n̂_{s,a,m}}{n_{s,a,o} + n̂_{s,a,m}}]',
+        lambda case: case["mu"] + (case["mu_a"] - case["mu"]) * case["share"],
+    ),
+)
+def imputed_mean(effort: float, seed: int) -> Iterator[Measurement]:
+    """Means for two ways to guess; then with guesses that look at the reward, and states hidden unequally often."""
+
+    def mean(way: str, tables: Tables, s: int, a: int) -> Measurement:
+        what, case = f"mean estimate, {way}, {_cell(s, a)}", _expectations(tables, s, a)
+        return mean_of(what, case, imputed(tables, s, a), scale=1.0)
+
+    for K, guess_from, way in _WAYS:
+        tables = _guessed(effort, seed, K, guess_from)
+        for s, a in _CELLS:
+            yield mean(way, tables, s, a)
+    for guess_from, hide, way in ((GIVEN_REWARD, P_M, _LOOKING), (TRUE_SHARES, _SKEWED, _SKEWED_NAME)):
+        tables = _guessed(effort, seed, 1, guess_from, hide)
+        for s in (0, 1):
+            yield replace(mean(way, tables, s, s), broken=True)
+
+
+def _variance_of_imputed(case: Case) -> float:
+    within = case["sigma"] ** 2 * case["seen"] + case["variance_a"] * case["filled"]
+    return float(within + (case["mu"] - case["mu_a"]) ** 2 * case["spread"])
+
+
+@statement(
+    "imputed-variance",
+    printed=Formula(
+        r"σ_{s,a}^2 𝔼[\frac{n_o}{(n_o + n̂_m)^2}] + σ_a^2 𝔼[\frac{\sum_j p̂_{js}^2}{(n_o + n̂_m)^2}] + "
+        r"(μ_{s,a} − μ_a)^2 𝕍(\frac{n_o}{n_o + n̂_m})",
+        _variance_of_imputed,
+    ),
+)
+def imputed_variance(effort: float, seed: int) -> Iterator[Measurement]:
+    """Variances for two ways to guess, then with guesses that look at the reward."""
+    for K, guess_from, way in _WAYS:
+        tables = _guessed(effort, seed, K, guess_from)
+        for s, a in _CELLS:
+            what = f"variance of the estimate, {way}, {_cell(s, a)}"
+            yield variance_of(what, _expectations(tables, s, a), imputed(tables, s, a))
+    tables = _guessed(effort, seed, 1, GIVEN_REWARD)
+    what = f"variance of the estimate, {_LOOKING}, state y, action 1"
+    yield variance_of(what, _expectations(tables, 1, 1), imputed(tables, 1, 1), broken=True)
+
+
+@statement(
+    "deterministic",
+    printed=Formula(
+        r'𝕍 = σ^2 𝔼[\frac{1}{n_{s*,a,o}}] "(observed)", '
+        r'σ^2 𝔼[\frac{1}{n_{a,m}}] "(?)", σ^2 𝔼[\frac{1}{n_a}] "(imputed)"',
+        _conditioned,
+    ),
+)
+def deterministic(effort: float, seed: int) -> Iterator[Measurement]:
+    """Variances of the three means where there is one state, then where there are two."""
+
+    def case(which: int, share: float, p_m: float) -> Case:
+        return {"which": which, "share": share, "p_m": p_m, "t": STEPS, "sigma": SPREADS[0, 0]}
+
+    for p_m in (0.1, 0.5, 0.9):
+        world = make_world([1.0], [[1.0]], p_m, MEANS[None, :1], SPREADS[None, :1])
+        rule, paths = make_rule(FIXED, world), int(60_000 * effort)
+        tables, _ = run_bandit(world, rule, STEPS, paths, seed, "deterministic", p_m)
+        means = (
+            ("observed", 0.5 * (1 - p_m), observed(tables, 0, 0)),
+            ("?", 0.5 * p_m, hidden(tables, 0)),
+            ("imputed", 0.5, imputed(tables, 0, 0)),
+        )
+        for which, (name, share, found) in enumerate(means):
+            yield variance_of(f"variance of the {name} mean, p_m = {p_m}", case(which, share, p_m), found)
+    found = imputed(_guessed(effort, seed, 1, TRUE_SHARES), 0, 0)
+    what = "variance of the imputed mean, p_x = 0.7"
+    yield variance_of(what, case(2, float(SHARES @ [0.6, 0.3]), P_M), found, broken=True)
+
+
+# --- bias against variance -------------------------------------------------------------------------------------------
+
+
+def mse_gap(q: float, t: int, p_m: float = 0.5, delta: float = 1.0, sigma: float = 1.0) -> float:
+    """Mean squared error of the imputed mean less that of the observed one, averaged over states; exactly.
+
+    Two states with probabilities q and 1 - q whose mean rewards differ by `delta`; K = 1, guesses from p, two actions
+    at random.
+
+    Examples
+    --------
+    >>> mse_gap(1.0, 100) < 0 < mse_gap(0.9, 1000)
+    True
+    """
+    gap = 0.0
+    for p in (q, 1 - q):
+        if p > 0:
+            variance_a = sigma**2 + delta**2 * q * (1 - q)
+            one = truncated_inverse(t, 0.5 * p)
+            away = (delta * (1 - p)) ** 2
+            both = (sigma**2 * (1 - p_m) + variance_a * p_m + away * p_m * (1 - p_m)) * one + away * p_m**2
+            gap += p * (both - sigma**2 * truncated_inverse(t, 0.5 * p * (1 - p_m)))
+    return gap
+
+
+def crossing(t: int) -> float:
+    """The predictiveness q above which imputing has the smaller error after t steps, by bisection.
+
+    Examples
+    --------
+    >>> round(crossing(100), 2) < round(crossing(1000), 2)
+    True
+    """
+    low, high = 0.5, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mse_gap(middle, t) > 0 else (low, middle)
+    return high
+
+
+@lru_cache(maxsize=64)
+def simulated_gap(q: float, t: int, paths: int, seed: int, guess_from: int = TRUE_SHARES) -> tuple[float, float]:
+    """The same difference from a simulation, and its standard error."""
+    world = make_world([1.0], [[q, 1 - q]], 0.5, [[[1.0, 0.5], [0.0, 0.5]]])
+    rule = make_rule(FIXED, world, guess_from=guess_from)
+    tables, _ = run_bandit(world, rule, t, paths, seed, "gap", q, t, guess_from)
+    gap, square = 0.0, 0.0
+    for s, p in ((0, q), (1, 1 - q)):
+        for estimates, sign in ((imputed(tables, s, 0), 1), (observed(tables, s, 0), -1)):
+            values = (estimates - world.means[0, s, 0]) ** 2
+            if values.size:
+                gap += sign * p * float(values.mean())
+                square += (p * standard_error(values)) ** 2
+    return gap, float(np.sqrt(square))
+
+
+@statement(
+    "trade-off",
+    printed=Formula('"MSE"_{"imp"} − "MSE"_{"obs"} "falls as" q "grows"', lambda _: 0.0, "<"),
+    right=Formula(
+        r"\sum_s p_s ((σ^2 (1 − p_m) + σ_a^2 p_m + δ_s^2 p_m (1 − p_m)) 𝔼[\frac{1}{N_s}] "
+        r"+ δ_s^2 p_m^2 − σ^2 𝔼[\frac{1}{n_s}])",
+        lambda case: mse_gap(case["high"], int(case["t"])) - mse_gap(case["low"], int(case["t"])),
+    ),
+)
+def trade_off(effort: float, seed: int) -> Iterator[Measurement]:
+    """How the difference of errors changes from q = 0.5 to larger q; then with guesses that look at the reward."""
+    paths = {100: int(100_000 * effort), 400: int(24_000 * effort)}
+
+    def change(high: float, t: int, guess_from: int = TRUE_SHARES) -> Measurement:
+        (before, error), (after, other) = (simulated_gap(q, t, paths[t], seed, guess_from) for q in (0.5, high))
+        what = f"change of MSE(imputed) − MSE(observed) from q = 0.5 to {high} after {t} steps"
+        case = {"low": 0.5, "high": high, "t": t}
+        return Measurement(what, case, after - before, float(np.hypot(error, other)), scale=0.06)
+
+    for t in paths:
+        for q in (0.9, 0.98, 1.0):
+            yield change(q, t)
+    looking = change(0.9, 400, GIVEN_REWARD)
+    yield replace(looking, what=f"{looking.what}, {_LOOKING}", broken=True)

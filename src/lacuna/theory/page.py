@@ -1,55 +1,39 @@
-"""The page of the appendix: verdicts, formulas, proofs, simulations and charts in one file."""
+"""The page of the appendix: statements with their status, formulas, proofs, simulations and charts in one file."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup
 
+from lacuna.files import write_whole
 from lacuna.report.files import spec_of, write_files
-from lacuna.report.page import Cell, Figure, Page, Section, Spec, Text, details, numbers, paragraphs, table
+from lacuna.report.page import Cell, Figure, Page, Section, Text, details, numbers, paragraphs, table
 from lacuna.report.styles import DARK
-from lacuna.theory.appendix import PARTS
-from lacuna.theory.curves import Curves
-from lacuna.theory.figures import draw
+from lacuna.theory.figures import Curves, draw
 from lacuna.theory.notation import to_html, to_mathml
-from lacuna.theory.statement import MEANINGS, STANDARD_ERRORS, Comparison, Formula, Judgement, Outcome, Verdict
+from lacuna.theory.statement import MEANINGS, STANDARD_ERRORS, WORDS, Agreement, Check, Conclusion, Status, unwrapped
 
 _LEAD = (
     "The appendix of the paper argues for fractional updates and for imputing at all. Here every statement of it is "
     "put to the test: what it says, under which assumptions, the formula, a simulation under exactly those "
-    "assumptions, one in which an assumption is broken on purpose, and a verdict that follows from the numbers."
+    "assumptions, one in which an assumption is broken on purpose, and a status that follows from the numbers."
 )
-_CLASSES: dict[Verdict, str] = {
-    "holds": "supported", "holds, made exact": "supported", "answered": "supported",
-    "refuted as printed, corrected": "not-supported", "fails": "not-supported", "undecided": "undecided",
+# The badges of the style sheet.
+_GOOD, _BAD, _OPEN = "verdict supported", "verdict not-supported", "verdict undecided"
+_BADGES: dict[Status, str] = {
+    "holds": _GOOD, "holds, made exact": _GOOD, "answered": _GOOD,
+    "refuted as printed, corrected": _BAD, "fails": _BAD, "undecided": _OPEN,
 }  # fmt: skip
-_SIGNS: dict[Outcome, tuple[str, str]] = {
-    "agrees": ("✓", "supported"), "disagrees": ("✗", "not-supported"), "undecided": ("?", "undecided"),
+_SIGNS: dict[Agreement, tuple[str, str]] = {
+    "agrees": ("✓", _GOOD), "disagrees": ("✗", _BAD), "undecided": ("?", _OPEN),
 }  # fmt: skip
-_TOLERANCE = f"± {STANDARD_ERRORS:g} s.e."
-_FIGURES_OF = {
-    "imputing": ("variances", "decay"),
-    "means": ("adaptive-bias", "plateau", "trade-off"),
-    "acting": ("rules", "regret", "u-shape", "early"),
-    "updates": ("updates",),
-}
-_SHORT = {"imputing": "Transitions", "means": "Rewards", "acting": "Acting", "updates": "Q update"}
-_INTRODUCTIONS = {
-    "imputing": "How well is a transition probability learned if tuples with a hidden next state are filled in and "
-    "counted? It depends on who fills them in: an oracle helps, an estimate costs a little, and a model that learns "
-    "from its own imputations slows down without bound once half of the tuples are incomplete.",
-    "means": "In one context of a contextual bandit, what do the mean rewards estimate that a learner keeps? The "
-    "formulas of the appendix hold, if actions do not learn. Learners, which is what they are for, bias them.",
-    "acting": "Three ways to act on a state that may be hidden, and four kinds of missingness. In the end, treating "
-    "missing as a state loses nothing that could be had; imputing is faster where it is right.",
-    "updates": "The paper gives each of K pathways a share α/K of an update, one after the other, and takes the K of "
-    "them for one update at rate α. They are one update at a smaller rate.",
-}
+_MEASURED = ["measured quantity", "measured", f"± {STANDARD_ERRORS:g} s.e."]
+_SIDES = {"=": "", "<": "< ", ">": "> "}
 
 _STYLE = Markup("""<style>
 .statement { border-top: 1px solid var(--line); padding-block: 1.4rem .6rem; }
@@ -67,137 +51,134 @@ _STYLE = Markup("""<style>
 </style>""")
 
 
-def write_page(judgements: Sequence[Judgement], curves: Sequence[Curves], folder: Path) -> Path:
+def write_page(conclusions: Sequence[Conclusion], curves: Iterable[Curves], folder: Path) -> Path:
     """Write ``index.html`` and the figures as files; give the path of the page."""
-    specs = {one.id: spec_of(draw(one)) for one in curves}
+    texts = {texts["id"]: texts for part in WORDS["parts"] for texts in part["figures"]}
     figures = {}
     for one in curves:
-        files = write_files(specs[one.id], folder / "figures", one.id)
+        spec = spec_of(draw(one))
+        files = write_files(spec, folder / "figures", one.id)
         links = {kind.upper(): f"figures/{path.name}" for kind, path in files.items()}
-        figures[one.id] = Figure(one.id, one.title, _prose(one.caption), {(): _for_a_page(specs[one.id])}, {(): links})
+        # A page brings its own looks, light and dark.
+        bare = {name: value for name, value in spec.items() if name != "config"}
+        title, caption = texts[one.id]["title"], _prose(unwrapped(texts[one.id]["caption"]))
+        figures[one.id] = Figure(one.id, title, caption, {(): bare}, {(): links})
     path = folder / "index.html"
     paper = "../index.html" if (folder.parent / "index.html").exists() else ""
-    path.write_text(page_of(judgements, figures, paper).html(), encoding="utf-8")
+    write_whole(path, page_of(conclusions, figures, paper).html().encode())
     return path
 
 
-def _for_a_page(spec: Spec) -> Spec:
-    """Without the looks for paper: a page brings its own, light and dark."""
-    return {name: value for name, value in spec.items() if name != "config"}
+def page_of(conclusions: Sequence[Conclusion], figures: Mapping[str, Figure], paper: str = "") -> Page:
+    """The page, from conclusions and drawn figures, with a link to the paper's page if its address is given."""
+    by_id = {conclusion.statement.id: conclusion for conclusion in conclusions}
+    sections = [Section("statements", "Statements", _overview(conclusions))]
+    for part in WORDS["parts"]:
+        blocks = [paragraphs(unwrapped(part["introduction"]))]
+        blocks += [_statement(by_id[texts["id"]]) for texts in part["statements"] if texts["id"] in by_id]
+        blocks += [figures[texts["id"]].html() for texts in part["figures"] if texts["id"] in figures]
+        sections.append(Section(part["id"], part["title"], Markup("\n").join(blocks), part["short"]))
+    sections.append(Section("method", "How a status is reached", _method(), "Method"))
+    footer = Markup('The same as data: <a href="theory.json">theory.json</a>. Made by <code>lacuna theory</code>.')
+    if paper:
+        footer += Markup(' <a href="{}">The paper\'s page</a>.').format(paper)
+    return Page("The appendix, checked", paragraphs(_LEAD, _summary(conclusions)), sections, dark=DARK, footer=footer)
 
 
-def page_of(judgements: Sequence[Judgement], figures: Mapping[str, Figure], paper: str = "") -> Page:
-    """The page, from judgements and drawn figures, with a link to the paper's page if its address is given."""
-    by_id = {judgement.statement.id: judgement for judgement in judgements}
-    sections = [Section("verdicts", "Verdicts", _verdicts(judgements))]
-    for part, (title, statements) in PARTS.items():
-        blocks = [paragraphs(_INTRODUCTIONS[part])]
-        blocks += [_statement(by_id[statement.id]) for statement in statements if statement.id in by_id]
-        blocks += [figures[name].html() for name in _FIGURES_OF[part] if name in figures]
-        sections.append(Section(part, title, Markup("\n").join(blocks), _SHORT[part]))
-    sections.append(Section("method", "How verdicts are reached", _method(), "Method"))
-    footer = Markup(
-        'The same as data: <a href="theory.json">theory.json</a>. Made by <code>lacuna theory</code>.{}'
-    ).format(Markup(' <a href="{}">The paper\'s page</a>.').format(paper) if paper else "")
-    lead = paragraphs(_LEAD, _summary(judgements))
-    return Page("The appendix, checked", lead, sections, dark=DARK, footer=footer)
-
-
-def _summary(judgements: Sequence[Judgement]) -> str:
+def _summary(conclusions: Sequence[Conclusion]) -> str:
     """How it came out, in one sentence."""
-    counts = Counter(judgement.verdict for judgement in judgements)
+    counts = Counter(conclusion.status for conclusion in conclusions)
     right, mended = counts["holds"] + counts["holds, made exact"], counts["refuted as printed, corrected"]
-    text = f"Of {len(judgements)} statements, {right} hold as printed, {mended} are refuted as printed and corrected "
+    text = f"Of {len(conclusions)} statements, {right} hold as printed, {mended} are refuted as printed and corrected "
     text += f"here, and {counts['answered']} answer what the print leaves open."
     rest = counts["fails"] + counts["undecided"]
     return text + (f" {rest} remain undecided or fail." if rest else "")
 
 
-def _verdicts(judgements: Sequence[Judgement]) -> Markup:
-    counts = Counter(judgement.verdict for judgement in judgements)
-    items = [
-        (str(counts[verdict]), f"{verdict}: {meaning}") for verdict, meaning in MEANINGS.items() if counts[verdict]
-    ]
+def _overview(conclusions: Sequence[Conclusion]) -> Markup:
+    counts = Counter(conclusion.status for conclusion in conclusions)
+    items = [(str(counts[status]), f"{status}: {meaning}") for status, meaning in MEANINGS.items() if counts[status]]
     rows = [
         (
-            Markup('<a href="#{}">{}</a>').format(judgement.statement.id, _prose(judgement.statement.title)),
-            Cell(judgement.statement.place, f"{number:02}"),
-            _verdict(judgement.verdict),
-            _prose(_told(judgement)),
+            Markup('<a href="#{}">{}</a>').format(one.statement.id, _prose(one.statement.title)),
+            Cell(one.statement.place, f"{number:02}"),
+            Cell(_badge(one.status), str(list(MEANINGS).index(one.status))),
+            _prose(_told(one)),
         )
-        for number, judgement in enumerate(judgements)
+        for number, one in enumerate(conclusions)
     ]
-    listed = table(["statement", "in the paper", "verdict", "told by"], rows)
+    listed = table(["statement", "in the paper", "status", "told by"], rows)
     return Markup('{}{}<div class="cards">{}</div>').format(_STYLE, numbers(items), listed)
 
 
-def _told(judgement: Judgement) -> str:
-    """The comparison that decides, in a few words."""
-    refuting = [one for one in judgement.printed if one.outcome == "disagrees"]
+def _badge(status: Status) -> Markup:
+    return Markup('<span class="{}">{}</span>').format(_BADGES[status], status)
+
+
+def _told(conclusion: Conclusion) -> str:
+    """The check that decides, in a few words."""
+    refuting = [check for check in conclusion.printed if check.agreement == "disagrees"]
     if refuting:
-        one = max(refuting, key=_misfit)
-        return f"{one.measurement.what}: {_plain(one.measurement.value)}, in print {_plain(one.predicted)}"
-    if judgement.right:
-        one = judgement.right[0]
-        return f"{one.measurement.what}: {_plain(one.measurement.value)}, by the formula {_plain(one.predicted)}"
-    one = judgement.printed[0]
-    words = {"=": "in print", "<": "in print below", ">": "in print above"}[one.relation]
-    return f"{one.measurement.what}: {_plain(one.measurement.value)}, {words} {_plain(one.predicted)}"
+        check, words = max(refuting, key=_misfit), "in print"
+    elif conclusion.right:
+        check, words = conclusion.right[0], "by the formula"
+    else:
+        check = conclusion.printed[0]
+        words = {"=": "in print", "<": "in print below", ">": "in print above"}[check.relation]
+    measured = check.measurement
+    return f"{measured.what}: {_plain(measured.value)}, {words} {_plain(check.predicted)}"
 
 
-def _misfit(comparison: Comparison) -> float:
+def _misfit(check: Check) -> float:
     """How far print and measurement are apart; a finite gap tells more than an infinite one."""
-    gap = abs(comparison.measurement.value - comparison.predicted)
+    gap = abs(check.measurement.value - check.predicted)
     return gap if isfinite(gap) else 0.0
 
 
-def _verdict(verdict: Verdict) -> Cell:
-    place = str(list(MEANINGS).index(verdict))
-    return Cell(Markup('<span class="verdict {}">{}</span>').format(_CLASSES[verdict], verdict), place)
-
-
-def _statement(judgement: Judgement) -> Markup:
-    statement = judgement.statement
-    printed, right = _formula("In print", statement.printed), _formula("Right", statement.right)
-    if statement.printed is None:
-        printed, right = Markup(""), _formula("Our answer", statement.right)
-    elif statement.right and statement.printed.relation != "=":
-        right = _formula("Made exact", statement.right)
+def _statement(conclusion: Conclusion) -> Markup:
+    statement = conclusion.statement
+    agreeing = sum(check.agreement == "agrees" for check in conclusion.valid)
+    noticed = sum(check.agreement == "disagrees" for check in conclusion.broken)
     return Markup("""
 <article class="statement" id="{id}">
 <h3>{title}</h3>
-<p class="quiet">{place} · <span class="verdict {kind}">{verdict}</span></p>
+<p class="quiet">{place} · {badge}</p>
 <p>{claim}</p>
-{quoted}{printed}{right}
+{quoted}{formulas}
 {assumptions}{proof}{kept}{broken}
 </article>
 """).format(
-        id=statement.id, title=_prose(statement.title), place=statement.place, verdict=judgement.verdict,
-        kind=_CLASSES[judgement.verdict], claim=_prose(statement.claim), quoted=_quoted(statement.quoted),
-        printed=printed, right=right,
+        id=statement.id,
+        title=_prose(statement.title),
+        place=statement.place,
+        badge=_badge(conclusion.status),
+        claim=_prose(statement.claim),
+        quoted=Markup("<p>In the paper's words: <q>{}</q></p>\n").format(statement.quoted) if statement.quoted else "",
+        formulas=_formulas(conclusion),
         assumptions=details("Assumptions", _list(statement.assumptions)),
         proof=details("Proof", paragraphs(*(_prose(text) for text in statement.proof))),
         kept=details(
-            _count("Simulation under the assumptions", judgement.right or judgement.printed), _comparisons(judgement)
+            f"Simulation under the assumptions: {agreeing} of {len(conclusion.valid)} measurements agree",
+            _checks({"in print": conclusion.printed, "right": conclusion.right}),
         ),
         broken=details(
-            Markup("An assumption broken on purpose: {}").format(_count_broken(judgement)),
-            Markup("{}{}").format(paragraphs(_prose(statement.broken)), _broken(judgement)),
+            f"An assumption broken on purpose: noticed in {noticed} of {len(conclusion.broken)} measurements",
+            paragraphs(_prose(statement.broken)) + _checks({"by the formula": conclusion.broken}),
         ),
-    )  # fmt: skip
-
-
-def _quoted(words: str) -> Markup:
-    return Markup("<p>In the paper's words: <q>{}</q></p>\n").format(words) if words else Markup("")
-
-
-def _formula(name: str, formula: Formula | None) -> Markup:
-    if formula is None:
-        return Markup("")
-    drawn = Markup(to_mathml(formula.text))  # noqa: S704  our own notation, escaped there
-    return Markup('<div class="formula"><span class="quiet">{}</span><div class="scroll">{}</div></div>').format(
-        name, drawn
     )
+
+
+def _formulas(conclusion: Conclusion) -> Markup:
+    """The printed formula and the right one, each under a name that says what it is."""
+    printed, right = conclusion.statement.printed, conclusion.statement.right
+    name = "Our answer" if printed is None else "Right" if printed.relation == "=" else "Made exact"
+    lines = [
+        Markup('<div class="formula"><span class="quiet">{}</span><div class="scroll">{}</div></div>').format(
+            said, Markup(to_mathml(formula.text))  # noqa: S704  our own notation, escaped there
+        )
+        for said, formula in (("In print", printed), (name, right)) if formula
+    ]  # fmt: skip
+    return Markup("").join(lines)
 
 
 def _prose(text: str) -> Markup:
@@ -208,51 +189,24 @@ def _list(texts: Sequence[str]) -> Markup:
     return Markup("<ul>{}</ul>").format(Markup("").join(Markup("<li>{}</li>").format(_prose(text)) for text in texts))
 
 
-def _count(what: str, comparisons: Sequence[Comparison]) -> str:
-    agreeing = sum(one.outcome == "agrees" for one in comparisons)
-    return f"{what}: {agreeing} of {len(comparisons)} measurements agree"
+def _checks(columns: Mapping[str, Sequence[Check]]) -> Markup:
+    """Measured numbers next to those of formulas; each column holds the checks of one formula, or none."""
+    filled = {name: checks for name, checks in columns.items() if checks}
+    rows: list[list[Text | Cell]] = []
+    for beside in zip(*filled.values(), strict=True):
+        measured, tolerance = beside[0].measurement, beside[0].tolerance
+        cells = [Cell(_plain(measured.value), measured.value), Cell(_plain(tolerance, digits=2), tolerance)]
+        rows.append([_prose(measured.what), *cells, *(_predicted(check) for check in beside)])
+    return Markup('<div class="cards">{}</div>').format(table([*_MEASURED, *filled], rows))
 
 
-def _count_broken(judgement: Judgement) -> str:
-    noticed = sum(one.outcome == "disagrees" for one in judgement.broken)
-    return f"noticed in {noticed} of {len(judgement.broken)} measurements"
-
-
-def _comparisons(judgement: Judgement) -> Markup:
-    """Measured numbers next to the printed and to the right formula."""
-    columns = ["measured quantity", "measured", _TOLERANCE]
-    columns += ["in print"] if judgement.printed else []
-    columns += ["right"] if judgement.right else []
-    rows = []
-    for i, one in enumerate(judgement.right or judgement.printed):
-        beside = [side[i] for side in (judgement.printed, judgement.right) if side]
-        rows.append([*_measured(one), *(_outcome(other) for other in beside)])
-    return Markup('<div class="cards">{}</div>').format(table(columns, rows))
-
-
-def _broken(judgement: Judgement) -> Markup:
-    rows = [[*_measured(one), _outcome(one)] for one in judgement.broken]
-    columns = ["measured quantity", "measured", _TOLERANCE, "by the formula"]
-    return Markup('<div class="cards">{}</div>').format(table(columns, rows))
-
-
-def _measured(comparison: Comparison) -> list[Text | Cell]:
-    one = comparison.measurement
-    return [
-        _prose(one.what),
-        Cell(_plain(one.value), one.value),
-        Cell(_plain(comparison.tolerance, digits=2), comparison.tolerance),
-    ]
-
-
-def _outcome(comparison: Comparison) -> Cell:
+def _predicted(check: Check) -> Cell:
     """The value of a formula, with a sign that says whether it fits."""
-    sign, kind = _SIGNS[comparison.outcome]
-    sides = {"=": "", "<": "< ", ">": "> "}
-    text = Markup('{} <span class="verdict {}" title="{}">{}</span>').format(
-        sides[comparison.relation] + _plain(comparison.predicted), kind, comparison.outcome, sign
+    sign, badge = _SIGNS[check.agreement]
+    text = Markup('{} <span class="{}" title="{}">{}</span>').format(
+        _SIDES[check.relation] + _plain(check.predicted), badge, check.agreement, sign
     )
-    return Cell(text, comparison.predicted if isfinite(comparison.predicted) else 1e300)
+    return Cell(text, check.predicted if isfinite(check.predicted) else 1e300)
 
 
 def _plain(value: float, digits: int = 4) -> str:
@@ -268,12 +222,12 @@ def _method() -> Markup:
     return paragraphs(
         f"A simulation knows no formula: it gives measurements, each with its case and its standard error. A formula "
         f"knows no simulation: it gives a number for a case. An equation agrees if the measurement lies within "
-        f"{STANDARD_ERRORS:g} standard errors of it, which chance exceeds once in 16,000 comparisons, and if that is "
-        f"less than a tenth of the value; otherwise the simulation is too coarse and the verdict is undecided. "
+        f"{STANDARD_ERRORS:g} standard errors of it, which chance exceeds once in 16,000 checks, and if that is "
+        f"less than a tenth of the value; otherwise the simulation is too coarse and the status is undecided. "
         "An inequality agrees if the measurement is on the right side by as much.",
         "Where nothing is random, as in updates of Q, the tolerance is what rounding may do. Where a limit is compared "
         "with a finite time, it contains what the exact recursion says is still missing.",
         "A statement holds if every measurement agrees. Where a formula of the print disagrees and a corrected one "
-        "agrees with every measurement, it is refuted as printed, and corrected. The same comparisons catch formulas "
+        "agrees with every measurement, it is refuted as printed, and corrected. The same checks catch formulas "
         "that are wrong on purpose; this is one of the tests of the package.",
     )

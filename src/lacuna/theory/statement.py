@@ -1,23 +1,25 @@
-"""What a statement is, and how a verdict follows from what was measured.
+"""What a statement is, and how its status follows from what was measured.
 
 A simulation knows nothing of formulas: it gives measurements, each with the case it belongs to and a standard error. A
-formula knows nothing of simulations: it maps a case to a number. Only `judge` brings them together, so a wrong formula
-is caught by the very comparison that lets the right one pass.
+formula knows nothing of simulations: it maps a case to a number. Only `conclude` brings them together, so a wrong
+formula is caught by the very check that lets the right one pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from math import isfinite, isnan
-from typing import Literal
+from typing import Any, Literal
 
 Case = Mapping[str, float]
 Relation = Literal["=", "<", ">"]
-Outcome = Literal["agrees", "disagrees", "undecided"]
-Verdict = Literal["holds", "holds, made exact", "refuted as printed, corrected", "answered", "fails", "undecided"]
+Agreement = Literal["agrees", "disagrees", "undecided"]
+Status = Literal["holds", "holds, made exact", "refuted as printed, corrected", "answered", "fails", "undecided"]
 
-MEANINGS: dict[Verdict, str] = {
+MEANINGS: dict[Status, str] = {
     "holds": "the printed formula agrees with every measurement",
     "holds, made exact": "the print gives a direction, and it is right; we give the number",
     "refuted as printed, corrected": "the printed formula disagrees; the right one agrees with every measurement",
@@ -27,10 +29,10 @@ MEANINGS: dict[Verdict, str] = {
 }
 
 STANDARD_ERRORS = 4.0
-"""How many standard errors a measurement may lie from its formula: chance does that once in 16,000 comparisons."""
+"""How many standard errors a measurement may lie from its formula: chance does that once in 16,000 checks."""
 
 COARSEST = 0.1
-"""A comparison whose tolerance exceeds this share of the predicted value cannot confirm an equation."""
+"""A check whose tolerance exceeds this share of the predicted value cannot confirm an equation."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Measurement:
         The measured number and its standard error; where nothing is random, a bound on rounding or on a remainder.
     scale
         What a tolerance is compared with when the predicted value is near zero; 0 compares with the prediction alone.
+    broken
+        Whether an assumption was broken on purpose: the formula should then disagree.
     """
 
     what: str
@@ -73,14 +77,11 @@ class Measurement:
     value: float
     error: float
     scale: float = 0.0
+    broken: bool = False
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What a simulation gives: measurements under the assumptions, and with one of them broken on purpose."""
-
-    kept: tuple[Measurement, ...]
-    broken: tuple[Measurement, ...]
+Simulation = Callable[[float, int], Iterable[Measurement]]
+"""Given an effort (1 is what the page shows; less is faster and coarser) and a seed, the measurements."""
 
 
 @dataclass(frozen=True)
@@ -95,18 +96,18 @@ class Statement:
         What it says, in our words.
     assumptions
         What it assumes.
-    printed
-        The formula in print; None where the print gives none.
-    right
-        The right formula, where the print errs or leaves a number open; one of the two is always there.
     proof
         Paragraphs.
     broken
         Which assumption is broken on purpose, and what happens.
-    simulate
-        Given an effort (1 is what the page shows; less is faster and coarser) and a seed, the evidence.
     quoted
         The paper's own words, to the letter; all other texts are ours and quote nothing.
+    simulate
+        What measures it.
+    printed
+        The formula in print; None where the print gives none.
+    right
+        The right formula, where the print errs or leaves a number open; one of the two is always there.
     """
 
     id: str
@@ -114,12 +115,12 @@ class Statement:
     place: str
     claim: str
     assumptions: tuple[str, ...]
-    printed: Formula | None
-    right: Formula | None
     proof: tuple[str, ...]
     broken: str
-    simulate: Callable[[float, int], Evidence]
-    quoted: str = ""
+    quoted: str
+    simulate: Simulation
+    printed: Formula | None = None
+    right: Formula | None = None
 
     @property
     def valid(self) -> Formula:
@@ -130,98 +131,136 @@ class Statement:
         return formula
 
 
+WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("appendix.toml").read_text(encoding="utf-8"))
+"""All texts of the page."""
+
+DECLARED: dict[str, Statement] = {}
+"""Every declared statement by its name."""
+
+
+def statement(
+    name: str, *, printed: Formula | None = None, right: Formula | None = None
+) -> Callable[[Simulation], Statement]:
+    """Declare what a simulation measures as the statement of this name; its texts are in ``appendix.toml``."""
+    [texts] = (texts for part in WORDS["parts"] for texts in part["statements"] if texts["id"] == name)
+    assumptions = WORDS["settings"].get(texts.get("setting"), []) + texts.get("assumptions", [])
+
+    def declare(simulate: Simulation) -> Statement:
+        DECLARED[name] = Statement(
+            id=name,
+            title=texts["title"],
+            place=texts["place"],
+            claim=unwrapped(texts["claim"]),
+            assumptions=tuple(unwrapped(text) for text in assumptions),
+            proof=tuple(unwrapped(text) for text in texts["proof"].split("\n\n")),
+            broken=unwrapped(texts["broken"]),
+            quoted=texts.get("quoted", ""),
+            simulate=simulate,
+            printed=printed,
+            right=right,
+        )
+        return DECLARED[name]
+
+    return declare
+
+
+def unwrapped(text: str) -> str:
+    """Give a text of several lines as one."""
+    return " ".join(text.split())
+
+
 @dataclass(frozen=True)
-class Comparison:
+class Check:
     """A formula's value next to a measured one."""
 
     measurement: Measurement
     relation: Relation
     predicted: float
     tolerance: float
-    outcome: Outcome
+    agreement: Agreement
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """A statement with its verdict and the comparisons it follows from."""
+class Conclusion:
+    """A statement with its status and the checks it follows from."""
 
     statement: Statement
-    verdict: Verdict
-    printed: tuple[Comparison, ...]
-    right: tuple[Comparison, ...]
-    broken: tuple[Comparison, ...]
+    status: Status
+    printed: tuple[Check, ...]
+    right: tuple[Check, ...]
+    broken: tuple[Check, ...]
 
     @property
-    def breaks(self) -> bool:
+    def valid(self) -> tuple[Check, ...]:
+        """The checks of the formula that should hold, under the assumptions."""
+        return self.right or self.printed
+
+    @property
+    def noticed(self) -> bool:
         """Whether breaking the assumption was noticed in every measurement made for it."""
-        return bool(self.broken) and all(comparison.outcome == "disagrees" for comparison in self.broken)
+        return bool(self.broken) and all(check.agreement == "disagrees" for check in self.broken)
 
 
-def compare(formula: Formula, measurement: Measurement) -> Comparison:
+def check_formula(formula: Formula, measurement: Measurement) -> Check:
     """Hold a formula against a measurement.
 
     Examples
     --------
     >>> half = Formula("1/2", lambda case: 0.5)
-    >>> compare(half, Measurement("a coin", {}, 0.51, 0.01)).outcome
+    >>> check_formula(half, Measurement("a coin", {}, 0.51, 0.01)).agreement
     'agrees'
-    >>> compare(half, Measurement("a loaded coin", {}, 0.61, 0.01)).outcome
+    >>> check_formula(half, Measurement("a loaded coin", {}, 0.61, 0.01)).agreement
     'disagrees'
-    >>> compare(half, Measurement("two throws", {}, 1.0, 0.35)).outcome
+    >>> check_formula(half, Measurement("two throws", {}, 1.0, 0.35)).agreement
     'undecided'
     """
     predicted = formula.value(measurement.case)
     tolerance = STANDARD_ERRORS * measurement.error
-    outcome = _outcome(formula.relation, measurement.value - predicted, tolerance)
-    if (
-        formula.relation == "="
-        and outcome == "agrees"
-        and tolerance > COARSEST * max(abs(predicted), measurement.scale)
-    ):
-        outcome = "undecided"
-    return Comparison(measurement, formula.relation, predicted, tolerance, outcome)
+    agreement = _agreement(formula.relation, measurement.value - predicted, tolerance)
+    coarse = tolerance > COARSEST * max(abs(predicted), measurement.scale)
+    if formula.relation == "=" and agreement == "agrees" and coarse:
+        agreement = "undecided"
+    return Check(measurement, formula.relation, predicted, tolerance, agreement)
 
 
-def _outcome(relation: Relation, gap: float, tolerance: float) -> Outcome:
-    if isnan(gap) or isnan(tolerance) or not isfinite(tolerance):
+def _agreement(relation: Relation, gap: float, tolerance: float) -> Agreement:
+    if isnan(gap) or not isfinite(tolerance):
         return "undecided"
     if relation == "=":
         return "agrees" if abs(gap) <= tolerance else "disagrees"
-    signed = gap if relation == ">" else -gap
-    if abs(signed) <= tolerance:
+    if abs(gap) <= tolerance:
         return "undecided"
-    return "agrees" if signed > 0 else "disagrees"
+    return "agrees" if (gap > 0) == (relation == ">") else "disagrees"
 
 
-def judge(statement: Statement, evidence: Evidence) -> Judgement:
-    """Give the verdict that follows from the evidence.
+def conclude(statement: Statement, measurements: Iterable[Measurement]) -> Conclusion:
+    """Give the status that follows from what was measured.
 
     Examples
     --------
-    >>> coin = Statement(
-    ...     "coin", "A coin", "", "Heads come up a third of the time.", (), Formula("1/3", lambda case: 1 / 3),
-    ...     Formula("1/2", lambda case: 1 / 2), (), "", lambda effort, seed: Evidence((), ()),
-    ... )
-    >>> judge(coin, Evidence((Measurement("10,000 throws", {}, 0.503, 0.005),), ())).verdict
+    >>> from dataclasses import replace
+    >>> from lacuna.theory.on_updates import fractional_rate
+    >>> third, half = Formula("1/3", lambda case: 1 / 3), Formula("1/2", lambda case: 1 / 2)
+    >>> heads = replace(fractional_rate, title="The share of heads", printed=third, right=half)
+    >>> conclude(heads, [Measurement("10,000 throws", {}, 0.503, 0.005)]).status
     'refuted as printed, corrected'
     """
-    printed = tuple(compare(statement.printed, one) for one in evidence.kept) if statement.printed else ()
-    right = tuple(compare(statement.right, one) for one in evidence.kept) if statement.right else ()
-    broken = tuple(compare(statement.valid, one) for one in evidence.broken)
-    return Judgement(statement, _verdict(_all(printed), _all(right)), printed, right, broken)
+    measured = tuple(measurements)
+    kept = [one for one in measured if not one.broken]
+    printed = tuple(check_formula(statement.printed, one) for one in kept) if statement.printed else ()
+    right = tuple(check_formula(statement.right, one) for one in kept) if statement.right else ()
+    broken = tuple(check_formula(statement.valid, one) for one in measured if one.broken)
+    return Conclusion(statement, _status(_overall(printed), _overall(right)), printed, right, broken)
 
 
-def _all(comparisons: tuple[Comparison, ...]) -> Outcome | None:
-    """One outcome for all: one that disagrees decides, then one that is undecided; None without comparisons."""
-    outcomes = {comparison.outcome for comparison in comparisons}
-    if not outcomes:
-        return None
-    if "disagrees" in outcomes:
-        return "disagrees"
-    return "undecided" if "undecided" in outcomes else "agrees"
+def _overall(checks: Iterable[Check]) -> Agreement | None:
+    """One agreement for all: one that disagrees decides, then one that is undecided; None without checks."""
+    found = {check.agreement for check in checks}
+    decisive: tuple[Agreement, ...] = ("disagrees", "undecided", "agrees")
+    return next((agreement for agreement in decisive if agreement in found), None)
 
 
-def _verdict(printed: Outcome | None, right: Outcome | None) -> Verdict:
+def _status(printed: Agreement | None, right: Agreement | None) -> Status:
     decisive = right or printed
     if decisive is None or "undecided" in (printed, right):
         return "undecided"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
-from lacuna.theory.chance import Floats, generator, paths_at_once
+from lacuna.theory.measuring import Floats, blocks, generator
 
 ORACLE, ESTIMATED, RECURSIVE = range(3)
 INFINITE = 0
@@ -82,10 +82,8 @@ def follow_tuples(numbers: Floats, rule: Tuples, marks: NDArray[np.int64], out: 
                 u = hit_seen * 0.5 if u < rule.p else rule.p
             if u < hit_seen or rule.p <= u < other_seen:
                 hit = 1.0 if u < hit_seen else 0.0
-                hits += hit
-                n_seen += 1.0
-                mass_hits += hit
-                mass += 1.0
+                hits, n_seen = hits + hit, n_seen + 1.0
+                mass_hits, mass = mass_hits + hit, mass + 1.0
             else:
                 guess = rule.p
                 if rule.kind == ESTIMATED:
@@ -106,14 +104,9 @@ def follow_tuples(numbers: Floats, rule: Tuples, marks: NDArray[np.int64], out: 
 def estimates(rule: Tuples, marks: list[int], paths: int, seed: int, name: str) -> Floats:
     """Estimates of many independent paths: an array (path, mark, imputing or complete-case)."""
     rng = generator(seed, name, *(float(part) for part in rule))
-    at_once = paths_at_once(2 * marks[-1], paths)
-    numbers = np.empty((at_once, 2 * marks[-1]))
     out = np.empty((paths, len(marks), 2))
-    when = np.array(marks, dtype=np.int64)
-    for first in range(0, paths, at_once):
-        last = min(first + at_once, paths)
-        rng.random(out=numbers)
-        follow_tuples(numbers[: last - first], rule, when, out[first:last])
+    for some, numbers, _ in blocks(rng, paths, 2 * marks[-1]):
+        follow_tuples(numbers, rule, np.array(marks, dtype=np.int64), out[some])
     return out
 
 
@@ -135,14 +128,9 @@ def follow_averages(numbers: Floats, p: float, p_o: float, out: Floats) -> None:
 
 def averages(p: float, p_o: float, t: int, paths: int, seed: int) -> Floats:
     """Estimates of many paths: an array (path, which of the three)."""
-    rng = generator(seed, "averages", p, p_o, t)
-    at_once = paths_at_once(t, paths)
-    numbers = np.empty((at_once, t))
     out = np.empty((paths, 3))
-    for first in range(0, paths, at_once):
-        last = min(first + at_once, paths)
-        rng.random(out=numbers)
-        follow_averages(numbers[: last - first], p, p_o, out[first:last])
+    for some, numbers, _ in blocks(generator(seed, "averages", p, p_o, t), paths, t):
+        follow_averages(numbers, p, p_o, out[some])
     return out
 
 
@@ -162,11 +150,11 @@ def averaged_ratio(p_o: float, t: int) -> float:
 
 
 @kernel
-def follow_moments(p_o: float, K: int, n: int, marks: NDArray[np.int64], out: Floats) -> None:
+def follow_moments(p_o: float, K: int, marks: NDArray[np.int64], out: Floats) -> None:
     """Mean squared error of the recursive estimate divided by p(1-p), exactly, from a complete first tuple on."""
     draws = 0.0 if K == INFINITE else 1.0 / K
     v, mark = 1.0, 0
-    for t in range(1, n + 1):
+    for t in range(1, marks[-1] + 1):
         if t > 1:
             fill = (1.0 - p_o) * draws
             v += (-2.0 * p_o / t + (p_o - fill) / (t * t)) * v + (p_o + fill) / (t * t)
@@ -184,7 +172,7 @@ def recursive_moments(p_o: float, K: int, marks: list[int]) -> Floats:
     [1.0, 0.1, 0.01]
     """
     out = np.empty(len(marks))
-    follow_moments(p_o, K, marks[-1], np.array(marks, dtype=np.int64), out)
+    follow_moments(p_o, K, np.array(marks, dtype=np.int64), out)
     return out
 
 
