@@ -70,7 +70,7 @@ RUN = ("run", "--steps", "600", "--trials", "3", "--gamma", "0.9", "--epsilon", 
 
 
 def test_json_holds_an_object_per_trial(command: Command) -> None:
-    rows = command.rows(*RUN, "--seed", "7", "--stay")
+    rows = command.rows(*RUN, "--seed", "7", "--world", "lake,stay=true")
     assert [row["seed"] for row in rows] == [7, 8, 9]
     for row in rows:
         assert row.keys() >= KEYS
@@ -91,7 +91,7 @@ def test_trials_do_not_depend_on_how_many_run_at_a_time(command: Command) -> Non
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("reading", [(), ("--continuing", "--hide-first")])
+@pytest.mark.parametrize("reading", [(), ("--world", "lake,continuing=true", "--hide-first")])
 def test_both_drivers_give_the_same_figures(method: str, reading: tuple[str, ...], command: Command) -> None:
     words = (*RUN, "--method", method, "--missingness", "mfog:0.5,0.1", *reading)
     stepwise, compiled = (
@@ -105,7 +105,7 @@ def test_every_setting_matters(command: Command) -> None:
     options = [
         ("--method", "mi-conservative"), ("--K", "3"), ("--alpha", "0.5"), ("--gamma", "0.5"), ("--epsilon", "0"),
         ("--vote", "average"), ("--update", "simultaneous"), ("--p-shuffle", "0.5"), ("--steps", "601"),
-        ("--seed", "5"), ("--trials", "2"), ("--stay",), ("--continuing",), ("--wind", "0.3"), ("--flood", "0.4"),
+        ("--seed", "5"), ("--trials", "2"), *(("--world", f"lake,{given}") for given in ("stay=true", "continuing=true", "wind=0.3", "flood=0.4")),
         ("--hide-first",), ("--missingness", "mcar:0.5"), ("--world", "field"),
     ]  # fmt: skip
     found = [json.dumps(without_seconds(command.rows(*RUN, *option))) for option in options]
@@ -114,7 +114,7 @@ def test_every_setting_matters(command: Command) -> None:
 
 def test_another_map_can_be_given(command: Command, tmp_path: Path) -> None:
     (tmp_path / "map.txt").write_text("S..\n.W.\n..G\n")
-    rows = command.rows(*RUN, "--map", str(tmp_path / "map.txt"))
+    rows = command.rows(*RUN, "--world", f"lake,map=@{tmp_path / 'map.txt'}")
     assert rows[0]["mean_path_length"] < 15
 
 

@@ -262,7 +262,7 @@ def _expand(spec: StudySpec, wrong: list[str]) -> tuple[tuple[Any, ...], tuple[S
 
 
 def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
-    """A sentence for every key of the grid and the methods that is no setting, and every value that no setting takes."""
+    """A sentence for every key of the grid and the methods that is no setting, and every value that none takes."""
     methods = data.get("methods")
     tables: list[tuple[tuple[int | str, ...], Any]] = [(("grid",), data.get("grid"))]
     tables += [(("methods", i), table) for i, table in enumerate(methods if isinstance(methods, list) else [])]

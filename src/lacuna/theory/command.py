@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import typer
 
 from lacuna.files import write_whole
 from lacuna.quantities import counted, duration
+from lacuna.terminal import progress
 from lacuna.theory.appendix import STATEMENTS, as_data, check_effort, examine
 from lacuna.theory.figures import all_curves
 from lacuna.theory.page import write_page
@@ -26,11 +25,13 @@ def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Con
     if seed < 0:
         raise ValueError(f"seed is {seed}; it must be a whole number, 0 or larger")
     out.mkdir(parents=True, exist_ok=True)
-    with _progress(len(STATEMENTS) + 1) as tell:
+    with progress("the appendix", "statements") as show:
+        show(total=len(STATEMENTS))
         conclusions = examine(
-            STATEMENTS, workers=workers, effort=effort, seed=seed, tell=lambda one: tell(one.statement.title)
-        )
-        tell("charts and page")
+            STATEMENTS, workers=workers, effort=effort, seed=seed,
+            tell=lambda one: show(advance=1, note=one.statement.title),
+        )  # fmt: skip
+        show(note="charts and page")
         curves = all_curves(conclusions, effort, seed, workers)
         data = as_data(conclusions, curves, effort=effort, seed=seed)
         write_whole(out / "theory.json", json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False).encode())
@@ -39,21 +40,6 @@ def run_theory(out: Path, *, workers: int, effort: float, seed: int) -> list[Con
     took = duration(time.monotonic() - started)
     typer.echo(f"{counted(len(conclusions), 'statement')} in {took}; open {page}")
     return conclusions
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar on a terminal, silence elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda what: bar.update(task, advance=1, description=what)
 
 
 _COLOURS = {"refuted as printed, corrected": "red", "fails": "bold red", "undecided": "yellow"}

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.running.measures import mean_and_error
+from lacuna.running import measures
 from lacuna.theory.statement import Case, Measurement
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ def blocks(
 
 def standard_error(values: Floats) -> float:
     """Give the standard error of a mean; a single value says nothing of it."""
-    _, error = mean_and_error(values.tolist())
+    error = measures.standard_error(values)
     return inf if error is None else error
 
 

@@ -8,8 +8,10 @@ from typing import get_args
 
 import numpy as np
 
-from lacuna.learning.methods import Settings, Update
+from lacuna.kernels.space import Space
+from lacuna.learning.memory import blank_memory
 from lacuna.learning.qlearning import update_apart, update_together
+from lacuna.learning.settings import Settings, Update
 from lacuna.theory.measuring import Floats, generator
 from lacuna.theory.statement import Case, Formula, Measurement, statement
 
@@ -59,29 +61,27 @@ class _Drive:
     """Updates of a random table by the kernels, as an agent with these settings would make them."""
 
     def __init__(self, alpha: float, K: int, gamma: float, update: int, seed: int) -> None:
-        self.rules = Settings("mi-synthetic", K, alpha, gamma, 0.0, update=_UPDATES[update]).rules
+        settings = Settings("mi-synthetic", K, alpha, gamma, 0.0, update=_UPDATES[update])
+        self.rules, self.memory, self.gamma = settings.rules, blank_memory(Space((_S,)), _A, settings), gamma
         self.rng = generator(seed, "update", alpha, K, gamma, update)
-        self.update = update
-        self.K, self.gamma = K, gamma
 
     def rates(self, *, stay: bool = False, greedy: bool = True, end: bool = False, together: bool = False) -> Floats:
         """Change of Q(s, a) per temporal-difference error, for a hundred random tables."""
         return np.array([self._rate(stay, greedy, end, together) for _ in range(100)])
 
     def _rate(self, stay: bool, greedy: bool, end: bool, together: bool) -> float:
-        Q = self.rng.normal(size=(_S, _A))
+        Q = self.memory.Q
+        Q[:] = self.rng.normal(size=(_S, _A))
         s, a = 0, int(self.rng.integers(_A))
         s_next = s if stay else 1
+        self.memory.S[:], self.memory.S_next[:] = s, s_next
         # A greedy action stays the best one whatever the update, an idle one never becomes it.
         Q[s, a] = Q[s].max() + 10 if greedy else Q[s].min() - 10
         before, discount = Q[s, a], 0.0 if end else self.gamma
         r = float(self.rng.normal()) + (before * (1 - discount) if stay and greedy else before)
         error = r + discount * Q[s_next].max() - before
-        if together:
-            update_together(Q, s, a, r, discount, s_next, self.update, self.K, self.rules.rate, self.rules.full_rate)
-        else:
-            states, following = np.full(self.K, s), np.full(self.K, s_next)
-            update_apart(Q, states, a, r, discount, following, self.update, self.rules.rate, np.empty(self.K))
+        update = update_together if together else update_apart
+        update(a, r, discount, self.rules, self.memory)
         return float((Q[s, a] - before) / error)
 
 
