@@ -161,7 +161,7 @@ def test_version(command: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("run", "--method", "mi-sinthetic"), "no method is called 'mi-sinthetic'; did you mean 'mi-synthetic'?"),
+        (("run", "--method", "mi-sinthetic"), "no method is called 'mi-sinthetic' (did you mean 'mi-synthetic'?)"),
         (("run", "--method", "last-observed", "--K", "5"), "K is 5, but last-observed has no such setting"),
         (("run", "--K", "0"), "K is 0; it must be a whole number between 1 and"),
         (("run", "--alpha", "0"), "alpha is 0.0; nothing would be learned"),
@@ -178,15 +178,21 @@ def test_version(command: Command) -> None:
         (("run", "--workers", "0"), "workers is 0; it must be a whole number between 1 and 1024"),
         (("run", "--driver", "fast"), "driver is 'fast'; it must be one of compiled, stepwise"),
         (("run", "--world", "lack"), "no world is called 'lack' (did you mean 'lake'?)"),
-        (("run", "--world", "corridor", "--stay"), "the world 'corridor' has no parameter 'stay'"),
+        (("run", "--world", "corridor,stay=true"), "the world 'corridor' has no parameter 'stay'"),
         (("run", "--missingness", "mcra:0.4"), "no mechanism is called 'mcra' (did you mean 'mcar'?)"),
         (("run", "--missingness", "mcar:4"), "theta of mcar is 4.0; it must be a number between 0 and 1"),
         (
             ("run", "--missingness", "mfog:0.5,0", "--world", "field"),
             "mfog needs a region called 'fog'; field has none",
         ),
-        (("run", "--wind", "2"), "wind is 2.0"),
-        (("run", "--map", "nowhere.txt"), "nowhere.txt"),
+        (("run", "--world", "lake,wind=2"), "wind is 2; it must be a number between 0 and 1"),
+        (("run", "--world", "lake,wind=high"), "wind of the world 'lake' is 'high'; it must be a number"),
+        (
+            ("run", "--world", "lake,wind"),
+            "'wind' in the world 'lake,wind' is no parameter; write NAME,PARAMETER=VALUE",
+        ),
+        (("run", "--world", "lake,wind=0.1,wind=0.2"), "the world 'lake,wind=0.1,wind=0.2' says wind twice"),
+        (("run", "--world", "lake,map=@nowhere.txt"), "nowhere.txt"),
         (("bench", "--repeats", "0"), "repeats is 0; it must be a whole number between 1 and 1000"),
     ],
 )

@@ -190,7 +190,7 @@ class Study:
     @classmethod
     def from_data(cls, data: Mapping[str, Any], name: str = "study") -> Study:
         """Check a study given as plain data."""
-        wrong = _wrong_choices(data)
+        wrong = _wrong_choices(data) if isinstance(data, dict) else []
         try:
             spec = StudySpec.model_validate(data)
         except ValidationError as error:
