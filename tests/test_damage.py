@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 
 from commands import Call, caller, is_one_sentence
+from lacuna.quantities import counted
 from lacuna.study import heartbeats
 from lacuna.study.engines import Local
 from lacuna.study.runner import Outcome, run_study
@@ -116,7 +117,7 @@ def test_what_is_lost_while_a_study_runs_is_missing_at_its_end(
     assert lossy.code == 1
     assert f"{store} holds {N - lost} of {N} runs" in lossy.out
     last = lossy.err.splitlines()[-1]
-    assert last == f"lacuna: {lost} runs missing from {store}; the same command makes what is missing"
+    assert last == f"lacuna: {counted(lost, 'run')} missing from {store}; the same command makes what is missing"
     again = call("study", "run", study, "--out", store)
     assert (again.code, f"{store} holds {N} of {N} runs" in again.out) == (0, True)
     assert exported(call, store) == whole

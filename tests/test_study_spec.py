@@ -102,15 +102,15 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a misspelt key of the grid": (
         change("gamma = 1.0", "gama = 1.0"),
-        ("grid.gama is not a key", "did you mean 'gamma'?", "there are name, K, alpha"),
+        ("grid.gama is not a key", "did you mean 'gamma'?", "K, alpha, gamma"),
     ),
     "a misspelt key of a method": (
         change("K = [1, 5]", "k_pathways = 5"),
-        ("methods[1].k_pathways is not a key", "there are name, K, alpha"),
+        ("methods[1].k_pathways is not a key", "K, alpha, gamma"),
     ),
     "a key in the wrong place": (
         change("gamma = 1.0", "steps = 10"),
-        ("grid.steps is not a key", "there are name, K, alpha"),
+        ("grid.steps is not a key", "K, alpha, gamma"),
     ),
     "a key that breaks the line": (
         change("trials = 3", 'trials = 3\n"a\\nb" = 1'),
