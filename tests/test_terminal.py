@@ -67,7 +67,7 @@ def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp437", "utf-8"])
 def test_a_poor_terminal_shows_the_whole_table(encoding: str) -> None:
-    for words, labels in ((RUN, ("over the last fifth", "share of stay")), (("worlds",), ("mcar",))):
+    for words, labels in ((RUN, ("over the last fifth", "share of idle")), (("worlds",), ("mcar",))):
         done = subprocess.run(
             [sys.executable, "-c", START, *words], capture_output=True, check=False,
             env=os.environ | {"PYTHONIOENCODING": encoding},
@@ -86,10 +86,10 @@ def test_the_c_locale_shows_the_whole_table() -> None:
 
 @pytest.mark.parametrize(
     "before",
-    [("run", "--world"), ("run", "--missingness"), ("run", "--map"), ("study", "plan"), ("study", "status"), ()],
+    [("run", "--world"), ("run", "--missingness"), ("study", "plan"), ("study", "status"), ()],
 )
 def test_no_sentence_is_broken_in_a_narrow_terminal(before: tuple[str, ...]) -> None:
-    long = "no-such-" + "word" * 50
+    long = "no-such-" + "word" * 40
     done = process(*before, long, COLUMNS="40", TERMINAL_WIDTH="40", FORCE_COLOR="1")
     assert done.returncode == 2
     assert is_one_sentence(done.stderr)

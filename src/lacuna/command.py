@@ -207,10 +207,17 @@ def worlds() -> None:
 
     typer.echo("Worlds (--world):")
     for name, world in WORLDS.items():
-        typer.echo(f"  {name:14} {world.about}")
+        given = ", ".join(_with_default(parameter, default) for parameter, default in world.parameters.items())
+        typer.echo(f"  {name:14} {world.about}" + (f"\n{'':17}parameters: {given}" if given else ""))
     typer.echo("\nMissingness (--missingness):")
     for kind in MECHANISMS.values():
         typer.echo(f"  {kind.written}\n      {kind.about}")
+
+
+def _with_default(parameter: str, default: Any) -> str:
+    """A parameter of a world as `--world` takes it; without its default if that is long or none."""
+    text = json.dumps(default) if isinstance(default, bool | int | float | tuple) else ""
+    return f"{parameter}={text}" if 0 < len(text) <= 30 else parameter
 
 
 @app.command()

@@ -17,15 +17,15 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 _NO_SYNC = {errno.EINVAL, errno.EACCES}
 
 
-def write_whole(path: Path, content: bytes, claim: Callable[[], None] | None = None) -> None:
+def write_whole(path: Path, content: bytes, check: Callable[[], None] | None = None) -> None:
     """Write a file under another name, then rename it: it is whole or not there, also after a power cut.
 
-    `claim` is called, and may raise, when nobody else can replace the file before this does.
+    `check` is called, and may raise, when nobody else can replace the file before this does.
     """
     with _unfinished(path) as (part, file):
         try:
-            if claim is not None:
-                claim()
+            if check is not None:
+                check()
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

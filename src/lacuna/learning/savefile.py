@@ -77,7 +77,7 @@ class KnownFiles:
         content = _encode(kind, header, arrays)
         known = self._seals.pop(key, ())
 
-        def claim() -> None:
+        def check() -> None:
             there = _seal(Path(key))
             if not overwrite and there not in (None, *known):
                 raise SaveFileError(_why_kept(path, kind, known=bool(known)))
@@ -86,7 +86,7 @@ class KnownFiles:
 
         if known:
             self._seals[key] = known
-        write_whole(Path(key), content, claim)
+        write_whole(Path(key), content, check)
         self._seals[key] = (content[-_TAIL:],)
         if len(self._seals) > _MOST_KNOWN:
             del self._seals[next(iter(self._seals))]
