@@ -194,7 +194,7 @@ def change_names(file: File, rng: Random) -> None:
 
 def change_counts(file: File, rng: Random) -> None:
     """Rows that fit together and yet were never counted."""
-    prefix = rng.choice(("", "part_"))
+    prefix = rng.choice(("", "component_"))
     names = [f"{prefix}{name}" for name in ("keys", "lengths", "codes", "units")]
     if not all(name in file.arrays and file.arrays[name].size for name in names):
         return

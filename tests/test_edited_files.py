@@ -173,7 +173,7 @@ def test_a_pair_counted_more_often_than_one_of_its_values_is_refused(tmp_path: P
     assert "the component counts name a pair of values more often than one of them" in refused(tmp_path / "x")
 
 
-@pytest.mark.parametrize("kind", ["", "part_"])
+@pytest.mark.parametrize("kind", ["", "component_"])
 @pytest.mark.parametrize("name", METHODS)
 def test_counts_that_the_method_does_not_keep_are_refused(name: str, kind: str, tmp_path: Path) -> None:
     def count(_: Any, arrays: dict[str, Any]) -> None:
@@ -181,10 +181,11 @@ def test_counts_that_the_method_does_not_keep_are_refused(name: str, kind: str, 
         arrays |= {f"{kind}{what}": np.array(number) for what, number in row.items()}
 
     (tmp_path / "x").write_bytes(edited(body_of(experienced(name)), count))
-    keeps = {"": Teach.EVERY_PATHWAY, "part_": Teach.AVAILABLE_PAIRS}[kind]
+    keeps = {"": Teach.EVERY_PATHWAY, "component_": Teach.AVAILABLE_PAIRS}[kind]
     if METHODS[name].teach >= keeps:
         assert (
-            len((Agent.load(tmp_path / "x").model, Agent.load(tmp_path / "x").components.counts)[kind == "part_"]) == 1
+            len((Agent.load(tmp_path / "x").model, Agent.load(tmp_path / "x").components.counts)[kind == "component_"])
+            == 1
         )
     else:
         assert f"it holds counts that {name} does not keep" in refused(tmp_path / "x")

@@ -98,7 +98,7 @@ def run_trial(
     True
     """
     if not isinstance(problem, Problem):
-        raise TypeError(f"problem is {problem!r}; it must be a Problem, e.g. Problem.named('lake', 'mcar:0.4')")
+        raise TypeError(f"problem is {problem!r}; it must be a Problem, e.g. Problem.named('taxi', 'mcar:0.4')")
     if not isinstance(settings, Settings):
         raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
     steps = whole_number("steps", steps, 1, MAX_COUNT)
