@@ -67,16 +67,16 @@ IMPOSSIBLE: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("positions", "exploration", value=2**90), "the position of exploration is 1237940039285380274899124224"),
     (put("positions", "world", value=0), "positions has an unknown 'world'"),
     (put("seed", value=2**130), "the seed is 1361129467683753853853498429727072845824; it must be a whole number"),
-    (put("settings", "alpha", value=10**400), "alpha is 10+; it must be a number between 0 and 1"),
-    (put("settings", "optimism", value=10**400), "optimism is 10+; it must be a number between 0 and"),
-    (put("settings", "K", value=10**400), "K is 10+; it must be a whole number"),
+    (put("settings", "alpha", value=10**400), "alpha is 10+…; it must be a number between 0 and 1"),
+    (put("settings", "optimism", value=10**400), "optimism is 10+…; it must be a number between 0 and"),
+    (put("settings", "K", value=10**400), "K is 10+…; it must be a whole number"),
     (put("names", value=["a", "b", 3]), "component names must be texts"),
     (put("more", value=0), "the agent has an unknown 'more'"),
     (put("steps", value=-1), "steps is -1"),
-    (put("steps", value=2**70), "steps is 1180591620717411303424; it must be a whole number, between 0 and"),
+    (put("steps", value=2**70), "steps is 1180591620717411303424; it must be a whole number between 0 and"),
     (put("phase", value="asleep"), "the phase is 'asleep'; it must be one of new, ready, acted"),
     (put("phase", value=[]), r"the phase is \[\]"),
-    (put("action", value=3), "the last action is 3; it must be a whole number, between -1 and 2"),
+    (put("action", value=3), "the last action is 3; it must be a whole number between -1 and 2"),
     (put("S", 0, value=24), "S holds 24; it must be between 0 and 23"),
     (put("S", 9, value=-1), "S holds -1"),
     (put("S", value=np.zeros(1, dtype=np.int64)), r"S holds int64 in shape \(1,\); it must be int64 in shape \(10,\)"),
@@ -212,7 +212,7 @@ def test_an_agent_that_acted_needs_its_action(tmp_path: Path) -> None:
     agent = experienced()
     agent.act()
     (tmp_path / "x").write_bytes(edited(body_of(agent), put("action", value=-1)))
-    assert "the last action is -1; it must be a whole number, between 0 and 2" in refused(tmp_path / "x")
+    assert "the last action is -1; it must be a whole number between 0 and 2" in refused(tmp_path / "x")
 
 
 @pytest.mark.parametrize(
