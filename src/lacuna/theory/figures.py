@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from lacuna.report.panels import print_config
-from lacuna.report.styles import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Look
+from lacuna.report.styles import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Style
 from lacuna.theory.curves import Curves, Panel, Role, Series
 
 _SOFT = "#5d5b55"
@@ -30,9 +30,9 @@ _LOOKS: dict[Role, tuple[str, tuple[int, ...], str]] = {
 """Methods look as on the paper's page: missing as a state is purple, imputing blue; what is printed is dashed."""
 
 
-def look_of(series: Series) -> Look:
+def look_of(series: Series) -> Style:
     """Give the look of a series."""
-    return Look(series.name, *_LOOKS[series.role])
+    return Style(series.name, *_LOOKS[series.role])
 
 
 def draw(curves: Curves) -> alt.ConcatChart:
@@ -51,7 +51,7 @@ def draw(curves: Curves) -> alt.ConcatChart:
     return chart
 
 
-def _panel(panel: Panel, curves: Curves, looks: list[Look]) -> alt.LayerChart | alt.FacetChart:
+def _panel(panel: Panel, curves: Curves, looks: list[Style]) -> alt.LayerChart | alt.FacetChart:
     names = [look.name for look in looks]
     colour = alt.Color("series:N").scale(domain=names, range=[look.colour for look in looks])
     dash = alt.StrokeDash("series:N", legend=None).scale(domain=names, range=[list(look.dash) for look in looks])
