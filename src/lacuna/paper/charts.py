@@ -1,7 +1,7 @@
-"""The paper's figures, one function each: from a table of runs to a chart.
+"""The paper's figures, each a function from runs to a chart.
 
-Every function takes `Evidence`, the runs of the paper's world, and gives an `altair` chart; None if there is nothing to
-show. Lines are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
+It takes `Evidence`, the runs of the paper's world, and gives an `altair` chart; None if there is nothing to show. Lines
+are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ MCOLOR = {
     "mcolor-xy:0.2,0.4,0.6": "(.2, .4, .6), colour seen", "mcolor:0.2,0.4,0.6": "(.2, .4, .6), colour too",
 }  # fmt: skip
 MFOG = {"mfog:0.5,0.0": "fog .5, elsewhere 0", "mfog:0.25,0.1": "fog .25, elsewhere .1"}
+EVERY = Wanted.plain(*ALL_METHODS)
 THETAS = {name: f"θ = {name.partition(':')[2]}" for name in STAY_THETAS}
 
 
@@ -67,19 +68,12 @@ def optimum() -> float:
     return sum(starts) / len(starts)
 
 
-def mcar_theta(seen: Evidence) -> alt.ConcatChart | None:
-    """Performance over whole runs against the rate of MCAR missingness (figure 3, top)."""
-    return _against_rate(seen, Wanted.plain(*ALL_METHODS))
-
-
 def reward_against_theta(seen: Evidence) -> alt.ConcatChart | None:
     """Total reward against the rate of MCAR missingness, in one panel that stands by itself."""
-    wanted = Wanted.plain(*ALL_METHODS)
-    points = by_rate(seen, wanted)
     how = f"means over {seen.basis.in_words}, 95 % intervals"
     title = f"Total reward per episode ({how}); dotted: the optimum"
     panel = replace(_panel(REWARD, REWARD, against="rate"), title=title)
-    chart = _chart(points, [panel], wanted, columns=1)
+    chart = _chart(by_rate(seen, EVERY), [panel], EVERY, columns=1)
     if chart is not None:
         chart.concat[0].width, chart.concat[0].height = 560, 300
         chart.config.legend = alt.LegendConfig(
@@ -89,30 +83,15 @@ def reward_against_theta(seen: Evidence) -> alt.ConcatChart | None:
     return chart
 
 
-def mcar_time(seen: Evidence) -> alt.ConcatChart | None:
-    """Performance over time at three rates of MCAR missingness (figures 3, bottom, and 6)."""
-    return _against_time(seen, Wanted.plain(*ALL_METHODS), THETAS)
-
-
-def mcolor(seen: Evidence) -> alt.ConcatChart | None:
-    """Performance over time where the colour of a cell drives missingness (figures 4, top, and 7)."""
-    return _against_time(seen, Wanted.plain(*ALL_METHODS), MCOLOR)
-
-
-def mfog(seen: Evidence) -> alt.ConcatChart | None:
-    """Performance over time where missingness is more frequent in the fog (figures 4, bottom, and 8)."""
-    return _against_time(seen, Wanted.plain(*ALL_METHODS), MFOG)
-
-
 def choosing_k(seen: Evidence) -> alt.ConcatChart | None:
-    """One, five and ten pathways: over time at three rates, and against the rate (figure 9)."""
+    """One, five and ten pathways: over time at three rates, and against the rate."""
     wanted = Wanted.plain(*(Shown(model, K) for model in MODELS for K in OF_PATHWAYS))
     points = _stack(over_time(seen, wanted, THETAS), by_rate(seen, wanted))
     return _chart(points, [*_time_panels(THETAS), *_rate_panels()], wanted)
 
 
 def mixing(seen: Evidence, missingness: str = "mcar:0.4") -> alt.ConcatChart | None:
-    """With mixing of pathways and without, for both models (figure 10)."""
+    """With mixing of pathways and without, for both models."""
     rows, panels = [], []
     styles = {
         (K, p): Style(f"K = {K}, mixing" if p else f"K = {K}", colour, DASHED if p else SOLID, shape)
@@ -130,7 +109,7 @@ def mixing(seen: Evidence, missingness: str = "mcar:0.4") -> alt.ConcatChart | N
 
 
 def stay(seen: Evidence) -> alt.ConcatChart | None:
-    """With and without a stay action, greedy and not, and how often it is used (figure 11)."""
+    """With and without a stay action, greedy and not, and how often it is used."""
     wanted = [
         Wanted(
             MI_SYNTHETIC,
@@ -170,23 +149,23 @@ FIGURES: tuple[FigureOfPaper, ...] = (
         "mcar-theta", "More and more goes missing: MCAR",
         "Mean performance over whole runs against θ, the probability that a component of the state is hidden. The "
         "paper's figure 3, top.",
-        mcar_theta,
+        lambda seen: _chart(by_rate(seen, EVERY), _rate_panels(), EVERY),
     ),
     FigureOfPaper(
         "mcar-time", "Learning over time: MCAR at θ = 0.2, 0.4 and 0.8",
         "Running mean over the episodes completed by each step. The paper's figure 3, bottom, and figure 6.",
-        mcar_time,
+        lambda seen: _chart(over_time(seen, EVERY, THETAS), _time_panels(THETAS), EVERY),
     ),
     FigureOfPaper(
         "mcolor", "When danger hides itself: MCOLOR",
         "Rates of missingness in green, orange and red cells, for the position only or for the colour too. The paper's "
         "figure 4, top, and figure 7.",
-        mcolor,
+        lambda seen: _chart(over_time(seen, EVERY, MCOLOR), _time_panels(MCOLOR), EVERY),
     ),
     FigureOfPaper(
         "mfog", "When missing means somewhere: MFOG",
         "Missingness inside the fog region and elsewhere. The paper's figure 4, bottom, and figure 8.",
-        mfog,
+        lambda seen: _chart(over_time(seen, EVERY, MFOG), _time_panels(MFOG), EVERY),
     ),
     FigureOfPaper(
         "choosing-k", "How many pathways: K = 1, 5, 10",
@@ -216,14 +195,6 @@ BEYOND = FigureOfPaper(
     "dotted line is the optimum.",
     beyond,
 )  # fmt: skip
-
-
-def _against_rate(seen: Evidence, wanted: Sequence[Wanted]) -> alt.ConcatChart | None:
-    return _chart(by_rate(seen, wanted), _rate_panels(), wanted)
-
-
-def _against_time(seen: Evidence, wanted: Sequence[Wanted], settings: dict[str, str]) -> alt.ConcatChart | None:
-    return _chart(over_time(seen, wanted, settings), _time_panels(settings), wanted)
 
 
 def _chart(

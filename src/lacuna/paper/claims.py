@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lacuna.paper import questions
 from lacuna.paper.evidence import (
     ALL_METHODS,
     BASELINES,
@@ -35,25 +36,7 @@ from lacuna.paper.evidence import (
     Selection,
     single,
 )
-from lacuna.paper.questions import (
-    AT_04,
-    FOG_BOTH,
-    FOG_ONLY,
-    MCOLOR,
-    Check,
-    both_ends,
-    differences,
-    gains_of_k,
-    gains_of_mixing,
-    gains_of_staying,
-    leads_grow,
-    losses,
-    missing_state_behind,
-    ratios,
-    slopes,
-    slower_without_colour,
-    some_baseline_faster,
-)
+from lacuna.paper.questions import AT_04, FOG_BOTH, FOG_ONLY, MCOLOR, Check, differences
 from lacuna.paper.thresholds import (
     A_BIT_WORSE,
     BETTER,
@@ -148,7 +131,7 @@ CLAIMS = (
         "MI with K=10 is quite robust: it loses little as missingness grows.",
         "MI K=10 at θ = 0 with its mean over every θ above 0.1 in the table.",
         "The loss below 20 an episode: a fifth of what the goal pays, two steps in water.",
-        [losses],
+        [questions.losses],
     ),
     Claim(
         "mcar-conservative-slower", f"{MCAR}, 4.2.4", "mcar-time",
@@ -177,7 +160,7 @@ CLAIMS = (
         "Steps in water, and path length, of each of the two divided by those of MI K=10 synthetic, both over every θ "
         "above 0.1 in the table.",
         "Each ratio above 1.5: half as much again, on measures the paper draws on a logarithmic scale.",
-        [ratios],
+        [questions.ratios],
     ),
     Claim(
         "mcar-v2-over-v1", MCAR, "mcar-theta",
@@ -214,7 +197,7 @@ CLAIMS = (
         "Each difference above 0. Of V1 and V2 one is enough, at a level corrected for having two.",
         [
             differences([(mi, single(mi)) for mi in MI], AT_04, BETTER, EARLY),
-            some_baseline_faster,
+            questions.some_baseline_faster,
             differences(
                 [(other, slow) for slow in (RANDOM, MISSING) for other in (V1, V2, *SI, *MI)], AT_04, BETTER, EARLY
             ),
@@ -227,7 +210,7 @@ CLAIMS = (
         "every θ in the table. A falling trend leaves room for a rise in places: the paper itself finds "
         "missing-as-a-state better again at the highest θ.",
         "Each slope below 0.",
-        [slopes],
+        [questions.slopes],
     ),
     Claim(
         "mcar-missing-state-u", MCAR, "mcar-theta",
@@ -236,7 +219,7 @@ CLAIMS = (
         "the highest. For each trial (held out: for each draw) the worst θ is found on the others, so that its choice "
         "does not favour the claim.",
         "Both differences above 0.",
-        [both_ends],
+        [questions.both_ends],
     ),
     Claim(
         "mcolor-mi-best", COLOR, "mcolor",
@@ -251,7 +234,7 @@ CLAIMS = (
         "The lead of MI K=10 over the mean of the four baselines and SI of the same model, at rates (.2, .4, .6) minus "
         "at rates (.1, .2, .3), with colour seen and with colour missing too.",
         "Each difference of leads above 0.",
-        [leads_grow],
+        [questions.leads_grow],
     ),
     Claim(
         "mcolor-nmar-slower", COLOR, "mcolor",
@@ -259,14 +242,14 @@ CLAIMS = (
         "Reward per step over the first 10,000 steps, over all eight methods: colour seen minus colour missing too, at "
         "either set of rates.",
         "Between 0 and 0.9 a step: slower, by less than a tenth of what the best policy earns.",
-        [slower_without_colour],
+        [questions.slower_without_colour],
     ),
     Claim(
         "mcolor-missing-state-bad", COLOR, "mcolor",
         "Under MCOLOR missing-as-a-state performs badly.",
         "The mean of both MI K=10 minus missing-as-a-state, over the four settings.",
         "Above 10 an episode: worse by more than one step in water.",
-        [missing_state_behind],
+        [questions.missing_state_behind],
     ),
     Claim(
         "mcolor-conservative-faster", VARIANTS, "mcolor",
@@ -309,7 +292,7 @@ CLAIMS = (
         "For each model, over every θ above 0.1 in the table at which K = 1, 5 and 10 were run: the gain from K=1 to "
         "K=5, and that gain minus the one from K=5 to K=10.",
         "Each above 0.",
-        [gains_of_k],
+        [questions.gains_of_k],
     ),
     Claim(
         "mixing-no-effect", VARIANTS, "mixing",
@@ -317,7 +300,7 @@ CLAIMS = (
         "With mixing (p = 0.1) minus without, for K = 5 and 10 and each model, over every setting in the table in "
         "which both were run. With K = 1 there is nothing to mix.",
         "Each difference within ±5 an episode: half a step in water.",
-        [gains_of_mixing],
+        [questions.gains_of_mixing],
     ),
     Claim(
         "stay-no-effect", STAY, "stay",
@@ -327,6 +310,6 @@ CLAIMS = (
         "one stays.",
         "Each difference within ±5 an episode, half a step in water; the share of steps spent staying below 0.02, "
         "where choosing at random among nine actions would give 0.11.",
-        [gains_of_staying],
+        [questions.gains_of_staying],
     ),
 )  # fmt: skip

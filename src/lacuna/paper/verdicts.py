@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.quantities import number_text
 from lacuna.study.statistics import LEVEL, mean_interval
 
 Verdict = Literal["supported", "not supported", "undecided"]
@@ -30,9 +31,6 @@ class Sample:
 
     values: NDArray[np.float64]
     gaps: tuple[str, ...] = ()
-
-    def __add__(self, other: Sample) -> Sample:
-        return Sample(self.values + other.values, _united(self, other))
 
     def __sub__(self, other: Sample) -> Sample:
         return Sample(self.values - other.values, _united(self, other))
@@ -57,19 +55,20 @@ class Region:
 
     Examples
     --------
-    >>> print(Region(0), "|", Region(high=0.9), "|", Region(-5, 5), "|", Region(0, 10))
-    above 0 | below 0.9 | within ±5 | between 0 and 10
+    >>> print(Region(0), "|", Region(high=0.9), "|", Region(-5, 5), "|", Region(-1, 10))
+    above 0 | below 0.9 | within ±5 | between −1 and 10
     """
 
     low: float = -inf
     high: float = inf
 
     def __str__(self) -> str:
+        low, high = number_text(self.low, "g"), number_text(self.high, "g")
         if self.high == inf:
-            return f"above {self.low:g}"
+            return f"above {low}"
         if self.low == -inf:
-            return f"below {self.high:g}"
-        return f"within ±{self.high:g}" if self.low == -self.high else f"between {self.low:g} and {self.high:g}"
+            return f"below {high}"
+        return f"within ±{high}" if self.low == -self.high else f"between {low} and {high}"
 
     def judge(self, low: float, high: float) -> Verdict:
         """Say whether an interval lies wholly inside, wholly outside, or across the border."""
