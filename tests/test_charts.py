@@ -18,9 +18,20 @@ from scipy import stats
 
 import paper_runs
 from lacuna.learning.methods import METHODS, YARDSTICKS
-from lacuna.paper.charts import BEYOND, FIGURES, FLOOR, optimum, reward_against_theta
+from lacuna.paper.charts import BEYOND, FIGURES, FLOOR, mcar_theta, optimum, reward_against_theta
 from lacuna.paper.comparison import KNOWING
-from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, PATH, REWARD, STAYED, WATER, Shown
+from lacuna.paper.evidence import (
+    ALL_METHODS,
+    DRAWS,
+    MI_SYNTHETIC,
+    PATH,
+    REWARD,
+    STAYED,
+    WATER,
+    Draw,
+    Evidence,
+    Shown,
+)
 from lacuna.paper.points import Wanted, by_rate, over_time, style_of
 from lacuna.paper.world_chart import worlds
 from lacuna.report.files import spec_of, write_files
@@ -30,7 +41,6 @@ from lacuna.study.selection import MEASURES
 from lacuna.study.store import SCHEMA
 
 EVERY = Wanted.plain(*ALL_METHODS)
-MCAR_THETA = FIGURES[0]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +96,7 @@ def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:
 
 
 def test_a_chart_is_what_vega_lite_allows(table: pl.DataFrame) -> None:
-    chart = MCAR_THETA.draw(paper_runs.evidence(table))
+    chart = mcar_theta(paper_runs.evidence(table))
     assert chart is not None
     chart.to_dict(validate=True)
 
@@ -190,12 +200,20 @@ def test_mixing_is_dashed_and_a_single_pathway_cannot_mix(specs: dict[str, Any])
 def test_runs_of_different_lengths_are_refused(table: pl.DataFrame) -> None:
     mixed = table.with_columns(steps=pl.when(pl.col("trial") == 0).then(10).otherwise("steps"))
     with pytest.raises(ValueError, match="runs of different lengths"):
-        MCAR_THETA.draw(paper_runs.evidence(mixed))
+        mcar_theta(paper_runs.evidence(mixed))
+
+
+def test_a_table_with_other_trials_than_the_papers_makes_a_draw_of_its_own(table: pl.DataFrame) -> None:
+    draw = Draw.of(table)
+    assert draw == Draw(paper_runs.TUNING, paper_runs.FRESH)
+    whole = by_rate(Evidence.of(table, draws=[draw]), EVERY)
+    assert whole.equals(by_rate(paper_runs.evidence(table), EVERY))
+    assert Draw.of(table.clear()) == DRAWS[0]
 
 
 def test_a_series_that_lacks_a_trial_is_left_out(table: pl.DataFrame) -> None:
     gone = table.filter(~((pl.col("method") == "last-observed") & (pl.col("trial") == 1)))
-    assert series_of(spec_of(MCAR_THETA.draw(paper_runs.evidence(gone)))) == {str(shown) for shown in ALL_METHODS} - {
+    assert series_of(spec_of(mcar_theta(paper_runs.evidence(gone)))) == {str(shown) for shown in ALL_METHODS} - {
         "Last observed (V2)"
     }
 
@@ -294,7 +312,7 @@ def test_the_headline_figure_says_on_which_trials(table: pl.DataFrame) -> None:
 
 
 def test_rows_are_handed_over_and_the_chart_keeps_them(table: pl.DataFrame) -> None:
-    chart = MCAR_THETA.draw(paper_runs.evidence(table))
+    chart = mcar_theta(paper_runs.evidence(table))
     assert chart is not None
     assert spec_of(chart)["datasets"]["points"] == spec_of(chart)["datasets"]["points"] == chart.datasets["points"]
     assert spec_of(chart) == chart.to_dict(validate=False)

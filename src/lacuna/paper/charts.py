@@ -68,6 +68,26 @@ def optimum() -> float:
     return sum(starts) / len(starts)
 
 
+def mcar_theta(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over whole runs against the rate of MCAR missingness."""
+    return _chart(by_rate(seen, EVERY), _rate_panels(), EVERY)
+
+
+def mcar_time(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over time at three rates of MCAR missingness."""
+    return _chart(over_time(seen, EVERY, THETAS), _time_panels(THETAS), EVERY)
+
+
+def mcolor(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over time where the colour of a cell drives missingness."""
+    return _chart(over_time(seen, EVERY, MCOLOR), _time_panels(MCOLOR), EVERY)
+
+
+def mfog(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over time where missingness is more frequent in the fog."""
+    return _chart(over_time(seen, EVERY, MFOG), _time_panels(MFOG), EVERY)
+
+
 def reward_against_theta(seen: Evidence) -> alt.ConcatChart | None:
     """Total reward against the rate of MCAR missingness, in one panel that stands by itself."""
     how = f"means over {seen.basis.in_words}, 95 % intervals"
@@ -149,23 +169,23 @@ FIGURES: tuple[FigureOfPaper, ...] = (
         "mcar-theta", "More and more goes missing: MCAR",
         "Mean performance over whole runs against θ, the probability that a component of the state is hidden. The "
         "paper's figure 3, top.",
-        lambda seen: _chart(by_rate(seen, EVERY), _rate_panels(), EVERY),
+        mcar_theta,
     ),
     FigureOfPaper(
         "mcar-time", "Learning over time: MCAR at θ = 0.2, 0.4 and 0.8",
         "Running mean over the episodes completed by each step. The paper's figure 3, bottom, and figure 6.",
-        lambda seen: _chart(over_time(seen, EVERY, THETAS), _time_panels(THETAS), EVERY),
+        mcar_time,
     ),
     FigureOfPaper(
         "mcolor", "When danger hides itself: MCOLOR",
         "Rates of missingness in green, orange and red cells, for the position only or for the colour too. The paper's "
         "figure 4, top, and figure 7.",
-        lambda seen: _chart(over_time(seen, EVERY, MCOLOR), _time_panels(MCOLOR), EVERY),
+        mcolor,
     ),
     FigureOfPaper(
         "mfog", "When missing means somewhere: MFOG",
         "Missingness inside the fog region and elsewhere. The paper's figure 4, bottom, and figure 8.",
-        lambda seen: _chart(over_time(seen, EVERY, MFOG), _time_panels(MFOG), EVERY),
+        mfog,
     ),
     FigureOfPaper(
         "choosing-k", "How many pathways: K = 1, 5, 10",

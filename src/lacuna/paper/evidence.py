@@ -32,6 +32,13 @@ class Draw(NamedTuple):
     tuning: tuple[int, ...]
     fresh: tuple[int, ...]
 
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> Draw:
+        """Take all trials of a table: those numbered below 1000 to choose on, the others to report on."""
+        trials = table["trial"].unique().sort()
+        tuning, fresh = tuple(trials.filter(trials < 1000)), tuple(trials.filter(trials >= 1000))
+        return cls(tuning or DRAWS[0].tuning, fresh or DRAWS[0].fresh)
+
 
 DRAWS = tuple(Draw(tuple(range(5 * i, 5 * i + 5)), tuple(range(1000 + 20 * i, 1020 + 20 * i))) for i in range(8))
 """The draws of held-out selection. The first chooses on the trials of the paper's study, which as published also
