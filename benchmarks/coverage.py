@@ -79,7 +79,7 @@ def on_real_runs(pool: dict[str, pl.DataFrame], studies: int, rng: np.random.Gen
         for name, measure in product(pool, (MEASURES_WITH_OPEN[0], MEASURES_WITH_OPEN[1])):
             x = pool[name][measure].to_numpy()
             drawn = rng.choice(x, size=(studies, n))
-            label = (f"{name}: {measure.split('_')[1]}", f"{stats.skew(x):.1f}", f"{x.mean():.2f}")
+            label = (f"{name}: {' '.join(measure.split('_')[1:3])}", f"{stats.skew(x):.1f}", f"{x.mean():.2f}")
             add_row(table, label, drawn, float(x.mean()), mean_interval)
         for one, other in (("MI K=1", "last observed"), ("MI K=10", "last observed"), ("MI K=10", "MI K=1")):
             a, b = (pool[name][MEASURES_WITH_OPEN[0]].to_numpy() for name in (one, other))
