@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -22,21 +21,25 @@ from scipy import stats
 
 from lacuna.learning.settings import Settings
 from lacuna.running.trials import Problem, run_trials
-from lacuna.study.selection import MEASURES, MEASURES_WITH_OPEN, choose, chosen_runs, with_open_episode
-from lacuna.study.statistics import (
-    KINDS,
-    Interval,
-    Kind,
-    interquartile_mean,
-    mean_interval,
-    paired_difference,
-    probability_of_improvement,
+from lacuna.study.selection import (
+    FIGURES,
+    HYPER_PARAMETERS,
+    MEASURES,
+    MEASURES_WITH_OPEN,
+    Columns,
+    choose,
+    chosen_runs,
+    with_open_episode,
 )
+from lacuna.study.statistics import Interval, interquartile_mean, mean_interval, paired_difference
 
 STEPS = 20_000
 TRIALS = (5, 30)
-RESAMPLES = 1_999
 MISSINGNESS = "mcar:0.4"
+# Whether staying is allowed is chosen too, as the paper does.
+COLUMNS = Columns(
+    problem=("world", "missingness", "first_observed", "steps"), tuned=(*HYPER_PARAMETERS, "parameters")
+)  # fmt: skip
 SHOWN = {
     "last observed": Settings("last-observed"),
     "MI K=1": Settings("mi-synthetic", K=1),
@@ -64,13 +67,9 @@ def main() -> None:
 def on_normal_values(studies: int, rng: np.random.Generator) -> None:
     table = new_table("Normal values: share of studies whose 95 % interval holds the truth", "skew", "truth")
     for n in TRIALS:
-        a, b = rng.normal(size=(2, studies, n))
-        for what, values, truth, estimates in (
-            ("mean", a, 0.0, mean_estimates()),
-            ("interquartile mean", a, 0.0, interquartile_estimates()),
-            ("P(improvement)", np.stack([a + 1, b], axis=2), stats.norm.cdf(1 / np.sqrt(2)), improvement_estimates()),
-        ):
-            add_rows(table, (what, "0", f"{truth:.3g}"), n, values, float(truth), estimates)
+        values = rng.normal(size=(studies, n))
+        add_row(table, ("mean", "0", "0"), values, 0.0, mean_interval)
+        add_row(table, ("interquartile mean", "0", "0"), values, 0.0, interquartile_mean)
     console.print(table)
 
 
@@ -80,18 +79,14 @@ def on_real_runs(pool: dict[str, pl.DataFrame], studies: int, rng: np.random.Gen
         for name, measure in product(pool, (MEASURES_WITH_OPEN[0], MEASURES_WITH_OPEN[1])):
             x = pool[name][measure].to_numpy()
             drawn = rng.choice(x, size=(studies, n))
-            label = (f"{name}: {measure.split('_')[1]}", f"{stats.skew(x):.1f}", f"{x.mean():.2f}")
-            add_rows(table, label, n, drawn, float(x.mean()), mean_estimates())
+            label = (f"{name}: {' '.join(measure.split('_')[1:3])}", f"{stats.skew(x):.1f}", f"{x.mean():.2f}")
+            add_row(table, label, drawn, float(x.mean()), mean_interval)
         for one, other in (("MI K=1", "last observed"), ("MI K=10", "last observed"), ("MI K=10", "MI K=1")):
             a, b = (pool[name][MEASURES_WITH_OPEN[0]].to_numpy() for name in (one, other))
             drawn = rng.integers(0, a.size, size=(studies, n))
             label = (f"{one} − {other}: total", f"{stats.skew(a - b):.1f}", f"{(a - b).mean():.2f}")
-            add_rows(table, label, n, np.stack([a[drawn], b[drawn]], axis=2), float((a - b).mean()), pair_estimates())
-            # Every run of one against every run of the other: both are drawn apart.
-            truth = probability_of_improvement(a, b).estimate
-            apart = np.stack([rng.choice(a, size=(studies, n)), rng.choice(b, size=(studies, n))], axis=2)
-            label = (f"P({one} > {other})", "", f"{truth:.3f}")
-            add_rows(table, label, n, apart, truth, improvement_estimates())
+            pairs = np.stack([a[drawn], b[drawn]], axis=2)
+            add_row(table, label, pairs, float((a - b).mean()), lambda x: paired_difference(x[:, 0], x[:, 1]))
     console.print(table)
 
 
@@ -112,8 +107,8 @@ def flattery_on_real_runs(studies: int, rng: np.random.Generator, n: int = 5, tr
         for _ in range(studies):
             drawn = rng.permutation(trials)
             for way, by in (("as published", MEASURES[0]), ("held out", MEASURES_WITH_OPEN[0])):
-                choice = choose(runs, drawn[:n].tolist(), by)
-                values = chosen_runs(runs, choice, range(trials))[by].to_numpy()
+                choice = choose(runs, drawn[:n].tolist(), by, COLUMNS)
+                values = chosen_runs(runs, choice, range(trials), COLUMNS)[by].to_numpy()
                 reported = drawn[:n] if way == "as published" else drawn[n : 2 * n]
                 errors[way].append(float(values[reported].mean() - values[drawn[n:]].mean()))
                 spread.append(values.std(ddof=1))
@@ -126,59 +121,29 @@ def flattery_on_real_runs(studies: int, rng: np.random.Generator, n: int = 5, tr
 def real_runs(settings: Settings, seeds: Iterable[int], *, stay: bool = False) -> pl.DataFrame:
     problem = Problem.named("lake", MISSINGNESS, {"stay": stay})
     rows = run_trials(problem, settings, steps=STEPS, seeds=list(seeds), workers=2)
-    kept = ("steps", "episodes", *MEASURES, "open_reward", "open_bad_steps", "open_steps")
-    fixed = {"world": "lake", "parameters": "", "missingness": MISSINGNESS, "continuing": False, "stay": stay}
-    fixed |= {"first_observed": True}
-    return with_open_episode(
-        pl.DataFrame(
-            [fixed | settings.as_dict() | {"trial": row["seed"]} | {name: row[name] for name in kept} for row in rows],
-            infer_schema_length=None,
-        )
-    )
-
-
-def mean_estimates() -> dict[str, Estimate]:
-    return {kind: partial(mean_interval, kind=kind, resamples=RESAMPLES) for kind in KINDS}
-
-
-def pair_estimates() -> dict[str, Estimate]:
-    def of(kind: Kind) -> Estimate:
-        return lambda x: paired_difference(x[:, 0], x[:, 1], kind=kind, resamples=RESAMPLES)
-
-    return {kind: of(kind) for kind in KINDS}
-
-
-def interquartile_estimates() -> dict[str, Estimate]:
-    return {
-        "t": interquartile_mean,
-        "bootstrap": partial(interquartile_mean, kind="bootstrap", resamples=RESAMPLES),
-    }
-
-
-def improvement_estimates() -> dict[str, Estimate]:
-    return {"Newcombe": lambda x: probability_of_improvement(x[:, 0], x[:, 1])}
+    fixed = {"world": "lake", "parameters": "stay=True" if stay else "", "missingness": MISSINGNESS}
+    fixed |= {"first_observed": True} | settings.as_dict()
+    kept = [fixed | {"trial": row["seed"]} | {name: row[name] for name in ("steps", *FIGURES)} for row in rows]
+    return with_open_episode(pl.DataFrame(kept, infer_schema_length=None))
 
 
 def new_table(title: str, *columns: str) -> Table:
     table = Table(title=title)
-    for column in ("what", *columns, "n", "kind", "holds", "too low", "too high", "median width", "no bounds"):
+    for column in ("what", *columns, "n", "holds", "too low", "too high", "median width", "no bounds"):
         table.add_column(column)
     return table
 
 
-def add_rows(
-    table: Table, label: Sequence[str], n: int, values: Floats, truth: float, estimates: dict[str, Estimate]
-) -> None:
-    for kind, estimate in estimates.items():
-        found = [estimate(x) for x in values]
-        bounded: list[Any] = [i for i in found if i.low is not None]
-        low = sum(i.high < truth for i in bounded) / len(bounded)
-        high = sum(i.low > truth for i in bounded) / len(bounded)
-        width = np.median([i.high - i.low for i in bounded])
-        table.add_row(
-            *label, str(n), kind, f"{1 - low - high:.1%}", f"{low:.1%}", f"{high:.1%}", f"{width:.3g}",
-            f"{1 - len(bounded) / len(found):.1%}",
-        )  # fmt: skip
+def add_row(table: Table, label: Sequence[str], values: Floats, truth: float, estimate: Estimate) -> None:
+    found = [estimate(x) for x in values]
+    bounded: list[Any] = [i for i in found if i.low is not None]
+    low = sum(i.high < truth for i in bounded) / len(bounded)
+    high = sum(i.low > truth for i in bounded) / len(bounded)
+    width = np.median([i.high - i.low for i in bounded])
+    table.add_row(
+        *label, str(values.shape[1]), f"{1 - low - high:.1%}", f"{low:.1%}", f"{high:.1%}", f"{width:.3g}",
+        f"{1 - len(bounded) / len(found):.1%}",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

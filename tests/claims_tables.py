@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.paper.claims_beyond import FOG_BOTH, FOG_ONLY, HIGH_RATES, MCOLOR
 from lacuna.paper.evidence import (
     ALL_METHODS,
     MI,
@@ -25,6 +24,7 @@ from lacuna.paper.evidence import (
     Shown,
     theta_of,
 )
+from lacuna.paper.questions import FOG_BOTH, FOG_ONLY, HIGH_RATES, MCOLOR
 
 THETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MCAR = tuple(f"mcar:{theta}" for theta in THETAS)
@@ -123,18 +123,27 @@ def table(
             row(key, figures, trial, shift, each, continuing=continuing, alpha=alpha)
             for trial, shift, each in zip(trials, shared, own, strict=True)
         ]
-    return pl.DataFrame(rows, schema_overrides={"K": pl.Int64}, infer_schema_length=None)
+    return frame(rows)
+
+
+def frame(rows: list[dict[str, object]]) -> pl.DataFrame:
+    """Rows as a store has them: where a method lacks a setting, there is none."""
+    kinds = {"K": pl.Int64, "kappa": pl.Float64, "smoothing": pl.Float64}
+    return pl.DataFrame(rows, schema_overrides=kinds, infer_schema_length=None)
 
 
 def row(
     key: Key, figures: Figures, trial: int, shift: float, own: NDArray[np.float64], *, continuing: bool, alpha: float
 ) -> dict[str, object]:
     missingness, shown, stay, epsilon = key
+    parameters = ["continuing=True"] * continuing + ["stay=True"] * stay
     return {
-        "world": "lake", "parameters": "continuing=True" if continuing else "", "continuing": continuing,
+        "world": "lake", "parameters": ", ".join(parameters),
         "missingness": missingness, "first_observed": True, "steps": 50_000, **shown._asdict(), "vote": "sampled",
-        "update": "sequential", "alpha": alpha, "gamma": 1.0, "epsilon": epsilon, "stay": stay, "trial": trial,
+        "update": "sequential", "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0,
+        "alpha": alpha, "gamma": 1.0, "epsilon": epsilon, "trial": trial,
         "episodes": 1000, "open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0,
+        "cut_episodes": 0, "cut_reward": 0.0, "cut_bad_steps": 0, "cut_steps": 0,
         "mean_total_reward": figures.reward + shift + own[0], "mean_bad_steps": figures.water + own[1] / 100,
         "mean_path_length": figures.path + own[2], "reward_per_step_early": figures.early + shift / 10 + own[3] / 10,
         "idle_share": figures.stayed + own[4] / 1000,

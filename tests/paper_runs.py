@@ -7,8 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from lacuna.paper.evidence import Draw, Reading, Selection
-from lacuna.paper.points import Source
+from lacuna.paper.evidence import Draw, Evidence, Reading, Selection
 from lacuna.study.runner import execute
 from lacuna.study.spec import Study
 from lacuna.study.store import SCHEMA
@@ -51,9 +50,9 @@ def table() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA).unique("id", maintain_order=True)
 
 
-def source(runs: pl.DataFrame, reading: Reading = "episodic", selection: Selection = "as-published") -> Source:
+def evidence(runs: pl.DataFrame, reading: Reading = "episodic", selection: Selection = "as-published") -> Evidence:
     """What charts are drawn from."""
-    return Source(runs, reading, selection, DRAWS)
+    return Evidence.of(runs, reading, selection, DRAWS)
 
 
 def _runs(

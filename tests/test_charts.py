@@ -18,14 +18,25 @@ from scipy import stats
 
 import paper_runs
 from lacuna.learning.methods import METHODS, YARDSTICKS
-from lacuna.paper.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
+from lacuna.paper.charts import BEYOND, FIGURES, FLOOR, mcar_theta, optimum, reward_against_theta
 from lacuna.paper.comparison import KNOWING
-from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, Shown
-from lacuna.paper.points import PATH, REWARD, STAY, WATER, Wanted, by_rate, over_time
+from lacuna.paper.evidence import (
+    ALL_METHODS,
+    DRAWS,
+    MI_SYNTHETIC,
+    PATH,
+    REWARD,
+    STAYED,
+    WATER,
+    Draw,
+    Evidence,
+    Shown,
+)
+from lacuna.paper.points import Wanted, by_rate, over_time, style_of
 from lacuna.paper.world_chart import worlds
 from lacuna.report.files import spec_of, write_files
-from lacuna.report.panels import LOWEST, Panel, chart_of
-from lacuna.report.styles import DARK, Look, look_of, name_of
+from lacuna.report.panels import Panel, chart_of
+from lacuna.report.styles import DARK, Style
 from lacuna.study.selection import MEASURES
 from lacuna.study.store import SCHEMA
 from lacuna.worlds.lake import Lake
@@ -41,8 +52,8 @@ def table() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def specs(table: pl.DataFrame) -> dict[str, Any]:
-    source = paper_runs.source(table)
-    return {figure.id: spec_of(figure.draw(source)) for figure in (*FIGURES, BEYOND)}
+    seen = paper_runs.evidence(table)
+    return {figure.id: spec_of(figure.draw(seen)) for figure in (*FIGURES, BEYOND)}
 
 
 def series_of(spec: Any) -> set[str]:
@@ -77,9 +88,6 @@ def test_figures_bear_the_numbers_they_have_in_the_paper() -> None:
     """In the order of its source, where the appendix begins with the figure of learning rates, number 5."""
     numbers = [re.findall(r"figure (\d+)", figure.caption) for figure in FIGURES]
     assert numbers == [["3"], ["3", "6"], ["4", "7"], ["4", "8"], ["9"], ["10"], ["11"]]
-    for figure, of_caption in zip(FIGURES, numbers, strict=True):
-        [named] = re.findall(r"\((figures? .*)\)", figure.draw.__doc__ or "")
-        assert re.findall(r"\d+", named) == of_caption
 
 
 def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:
@@ -90,19 +98,19 @@ def test_ours_is_drawn_against_the_yardsticks(specs: dict[str, Any]) -> None:
 
 
 def test_a_chart_is_what_vega_lite_allows(table: pl.DataFrame) -> None:
-    chart = mcar_theta(paper_runs.source(table))
+    chart = mcar_theta(paper_runs.evidence(table))
     assert chart is not None
     chart.to_dict(validate=True)
 
 
 @pytest.mark.parametrize("figure", [*FIGURES, BEYOND], ids=lambda figure: figure.id)
 def test_a_table_without_runs_gives_no_chart(figure: Any) -> None:
-    assert figure.draw(paper_runs.source(pl.DataFrame(schema=SCHEMA))) is None
+    assert figure.draw(paper_runs.evidence(pl.DataFrame(schema=SCHEMA))) is None
 
 
 def test_a_figure_not_run_in_a_reading_has_no_chart(table: pl.DataFrame) -> None:
     drawn = {
-        figure.id: figure.draw(paper_runs.source(table, "continuing")) is not None for figure in (*FIGURES, BEYOND)
+        figure.id: figure.draw(paper_runs.evidence(table, "continuing")) is not None for figure in (*FIGURES, BEYOND)
     }
     assert drawn == {
         "mcar-theta": True, "mcar-time": True, "mcolor": False, "mfog": False, "choosing-k": True, "mixing": True,
@@ -112,15 +120,14 @@ def test_a_figure_not_run_in_a_reading_has_no_chart(table: pl.DataFrame) -> None
 
 def test_means_against_the_rate_are_those_of_the_runs(table: pl.DataFrame) -> None:
     point = (
-        by_rate(paper_runs.source(table), EVERY)
+        by_rate(paper_runs.evidence(table), EVERY)
         .filter(series="MI K=10, synthetic", measure=WATER, x=0.4)
         .row(0, named=True)
     )
-    runs = table.filter(continuing=False, missingness="mcar:0.4", method="mi-synthetic", K=10, p_shuffle=0.0).filter(
-        pl.col("trial") < 1000
-    )
+    episodic = pl.col("parameters").is_in(["", "stay=True"]) & (pl.col("trial") < 1000)
+    runs = table.filter(episodic, missingness="mcar:0.4", method="mi-synthetic", K=10, p_shuffle=0.0)
     best = max(
-        (group for _, group in runs.group_by("epsilon", "stay")),
+        (group for _, group in runs.group_by("epsilon", "parameters")),
         key=lambda group: group["mean_total_reward"].to_numpy().mean(),
     )
     values = best["mean_bad_steps"].to_numpy()
@@ -131,9 +138,9 @@ def test_means_against_the_rate_are_those_of_the_runs(table: pl.DataFrame) -> No
 
 
 def test_held_out_shows_fresh_trials_and_counts_the_open_episode(table: pl.DataFrame) -> None:
-    point = by_rate(paper_runs.source(table, selection="held-out"), EVERY)
+    point = by_rate(paper_runs.evidence(table, selection="held-out"), EVERY)
     point = point.filter(series="Last observed (V2)", measure=PATH, x=0.2)
-    runs = table.filter(continuing=False, missingness="mcar:0.2", method="last-observed")
+    runs = table.filter(parameters="", missingness="mcar:0.2", method="last-observed")
     runs = runs.filter(pl.col("trial") >= 1000)
     wanted = [
         (row["mean_path_length"] * row["episodes"] + row["open_steps"]) / (row["episodes"] + (row["open_steps"] > 0))
@@ -144,10 +151,10 @@ def test_held_out_shows_fresh_trials_and_counts_the_open_episode(table: pl.DataF
 
 
 def test_curves_are_running_means_over_completed_episodes(table: pl.DataFrame) -> None:
-    points = over_time(paper_runs.source(table), EVERY, ["mcar:0.2"]).filter(
+    points = over_time(paper_runs.evidence(table), EVERY, ["mcar:0.2"]).filter(
         series="Missing as a state", measure=REWARD
     )
-    runs = table.filter(continuing=False, missingness="mcar:0.2", method="missing-as-state")
+    runs = table.filter(parameters="", missingness="mcar:0.2", method="missing-as-state")
     runs = runs.filter(pl.col("trial") < 1000)
     for point in points.iter_rows(named=True):
         at = [run["curve_step"].index(point["x"]) for run in runs.iter_rows(named=True)]
@@ -160,14 +167,16 @@ def test_curves_are_running_means_over_completed_episodes(table: pl.DataFrame) -
 
 
 def test_a_curve_begins_when_every_trial_has_completed_an_episode(table: pl.DataFrame) -> None:
-    runs = table.filter(continuing=False, missingness="mcar:0.2", method="last-observed")
+    runs = table.filter(parameters="", missingness="mcar:0.2", method="last-observed")
     runs = runs.filter(pl.col("trial") < 1000)
     firsts = [
         next(step for step, n in zip(run["curve_step"], run["curve_episodes"], strict=True) if n > 0)
         for run in runs.iter_rows(named=True)
     ]
     assert len(set(firsts)) > 1
-    points = over_time(paper_runs.source(table), EVERY, ["mcar:0.2"]).filter(series="Last observed (V2)", measure=PATH)
+    points = over_time(paper_runs.evidence(table), EVERY, ["mcar:0.2"]).filter(
+        series="Last observed (V2)", measure=PATH
+    )
     assert points["x"].min() >= max(firsts)
     assert points["n"].unique().to_list() == [3]
 
@@ -176,9 +185,9 @@ def test_the_share_of_stay_actions_is_over_all_steps(table: pl.DataFrame, specs:
     last = [
         row["mean"]
         for row in specs["stay"]["datasets"]["points"]
-        if row["panel"] == f"mcar:0.4 {STAY}" and row["x"] == paper_runs.STEPS and row["series"] == "ε = 0, may stay"
+        if row["panel"] == f"mcar:0.4 {STAYED}" and row["x"] == paper_runs.STEPS and row["series"] == "ε = 0, may stay"
     ]
-    runs = table.filter(continuing=False, stay=True, epsilon=0.0, missingness="mcar:0.4")
+    runs = table.filter(parameters="stay=True", epsilon=0.0, missingness="mcar:0.4")
     wanted = runs.filter(pl.col("trial") < 1000)["idle_share"].mean()
     assert last == [pytest.approx(wanted, rel=1e-3)]
 
@@ -193,44 +202,52 @@ def test_mixing_is_dashed_and_a_single_pathway_cannot_mix(specs: dict[str, Any])
 def test_runs_of_different_lengths_are_refused(table: pl.DataFrame) -> None:
     mixed = table.with_columns(steps=pl.when(pl.col("trial") == 0).then(10).otherwise("steps"))
     with pytest.raises(ValueError, match="runs of different lengths"):
-        mcar_theta(paper_runs.source(mixed))
+        mcar_theta(paper_runs.evidence(mixed))
+
+
+def test_a_table_with_other_trials_than_the_papers_makes_a_draw_of_its_own(table: pl.DataFrame) -> None:
+    draw = Draw.of(table)
+    assert draw == Draw(paper_runs.TUNING, paper_runs.FRESH)
+    whole = by_rate(Evidence.of(table, draws=[draw]), EVERY)
+    assert whole.equals(by_rate(paper_runs.evidence(table), EVERY))
+    assert Draw.of(table.clear()) == DRAWS[0]
 
 
 def test_a_series_that_lacks_a_trial_is_left_out(table: pl.DataFrame) -> None:
     gone = table.filter(~((pl.col("method") == "last-observed") & (pl.col("trial") == 1)))
-    assert series_of(spec_of(mcar_theta(paper_runs.source(gone)))) == {name_of(shown) for shown in ALL_METHODS} - {
+    assert series_of(spec_of(mcar_theta(paper_runs.evidence(gone)))) == {str(shown) for shown in ALL_METHODS} - {
         "Last observed (V2)"
     }
 
 
 def test_a_method_looks_the_same_in_all_charts(specs: dict[str, Any]) -> None:
-    looks: dict[str, set[str]] = {}
+    styles: dict[str, set[str]] = {}
     for spec in specs.values():
         for one in spec["usermeta"]["series"]:
-            looks.setdefault(one["name"], set()).add(str(one))
-    assert len(looks) > len(ALL_METHODS)
-    assert all(len(found) == 1 for found in looks.values())
+            styles.setdefault(one["name"], set()).add(str(one))
+    assert len(styles) > len(ALL_METHODS)
+    assert all(len(found) == 1 for found in styles.values())
 
 
 def test_methods_differ_in_colour_or_dash_on_light_and_dark_pages() -> None:
     shown = [*ALL_METHODS, *(Shown(method, 5) for method in ("mi-synthetic", "mi-conservative"))]
-    looks = [look_of(one) for one in shown]
-    assert len({(look.colour, look.dash) for look in looks}) == len(looks)
-    assert len({(DARK[look.colour], look.dash) for look in looks}) == len(looks)
-    knowing = [look_of(one) for one in KNOWING.values()]
-    assert len({(look.colour, look.dash) for look in knowing}) == len(YARDSTICKS)
-    assert [name_of(Shown(name)) for name in METHODS if not METHODS[name].multiple] == [
+    styles = [style_of(one) for one in shown]
+    assert len({(style.colour, style.dash) for style in styles}) == len(styles)
+    assert len({(DARK[style.colour], style.dash) for style in styles}) == len(styles)
+    knowing = [style_of(one) for one in KNOWING.values()]
+    assert len({(style.colour, style.dash) for style in knowing}) == len(YARDSTICKS)
+    assert [str(Shown(name)) for name in METHODS if not METHODS[name].multiple] == [
         method.title for method in METHODS.values() if not method.multiple
     ]
 
 
 def test_rewards_far_below_do_not_squash_the_others(specs: dict[str, Any]) -> None:
     spec = specs["mcar-time"]
-    assert min(row["mean"] for row in spec["datasets"]["points"] if row["panel"].endswith(REWARD)) < LOWEST
+    assert min(row["mean"] for row in spec["datasets"]["points"] if row["panel"].endswith(REWARD)) < FLOOR.lowest
     scale = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]
     assert scale["domainMin"]["expr"].startswith("max(lowest")
     assert scale["domainMax"] > optimum()
-    assert {"name": "lowest", "value": LOWEST} in spec["params"]
+    assert {"name": "lowest", "value": FLOOR.lowest} in spec["params"]
 
 
 @pytest.mark.parametrize("measure", [WATER, PATH])
@@ -251,8 +268,8 @@ def test_a_logarithmic_axis_has_a_few_round_numbers(lowest: float, ratio: float)
         {"panel": PATH, "measure": PATH, "series": "one", "x": x, "mean": mean, "low": mean, "high": mean}
         for x, mean in ((0.0, lowest), (1.0, lowest * ratio))
     ]
-    look = Look("one", "#000000", (), "circle")
-    chart = chart_of(pl.DataFrame(rows), [Panel(PATH, PATH, "Path length", "rate")], [look])
+    style = Style("one", "#000000", (), "circle")
+    chart = chart_of(pl.DataFrame(rows), [Panel(PATH, "Path length", "log", "rate")], [style])
     y = spec_of(chart)["concat"][0]["layer"][0]["encoding"]["y"]
     (bottom, top), ticks = y["scale"]["domain"], y["axis"]["values"]
     assert 3 <= len(ticks) <= 9
@@ -298,22 +315,22 @@ def test_charts_as_files(tmp_path: Path, specs: dict[str, Any]) -> None:
         assert content.startswith(begins[kind])
         assert len(content) > 10_000
     svg = paths["svg"].read_text()
-    assert all(name_of(shown) in svg for shown in ALL_METHODS)
+    assert all(str(shown) in svg for shown in ALL_METHODS)
     assert svg.count("mark-line") == 3 * len(ALL_METHODS)
 
 
 def test_the_headline_figure_says_on_which_trials(table: pl.DataFrame) -> None:
-    spec = spec_of(reward_against_theta(paper_runs.source(table, selection="held-out")))
+    spec = spec_of(reward_against_theta(paper_runs.evidence(table, selection="held-out")))
     assert spec["concat"][0]["title"]["text"].startswith(
         "Total reward per episode (means over 3 fresh trials in 3 draws"
     )
     assert {row["panel"] for row in spec["datasets"]["points"]} == {REWARD}
-    assert series_of(spec) == {name_of(shown) for shown in ALL_METHODS}
-    assert reward_against_theta(paper_runs.source(pl.DataFrame(schema=SCHEMA))) is None
+    assert series_of(spec) == {str(shown) for shown in ALL_METHODS}
+    assert reward_against_theta(paper_runs.evidence(pl.DataFrame(schema=SCHEMA))) is None
 
 
 def test_rows_are_handed_over_and_the_chart_keeps_them(table: pl.DataFrame) -> None:
-    chart = mcar_theta(paper_runs.source(table))
+    chart = mcar_theta(paper_runs.evidence(table))
     assert chart is not None
     assert spec_of(chart)["datasets"]["points"] == spec_of(chart)["datasets"]["points"] == chart.datasets["points"]
     assert spec_of(chart) == chart.to_dict(validate=False)
@@ -324,7 +341,7 @@ def test_a_band_against_the_rate_is_cut_off_not_bent(specs: dict[str, Any]) -> N
     band = spec["concat"][MEASURES.index(REWARD)]["layer"][0]
     assert band["mark"]["clip"] is True
     assert not [step for step in band["transform"] if "calculate" in step]
-    assert min(row["low"] for row in spec["datasets"]["points"] if row["panel"] == REWARD) < LOWEST
+    assert min(row["low"] for row in spec["datasets"]["points"] if row["panel"] == REWARD) < FLOOR.lowest
 
 
 def test_without_the_extra_there_is_one_sentence() -> None:
@@ -340,4 +357,4 @@ def test_without_the_extra_there_is_one_sentence() -> None:
 
 def test_the_headline_method_is_in_every_chart_of_methods(specs: dict[str, Any]) -> None:
     for figure in ("mcar-theta", "mcar-time", "mcolor", "mfog", "choosing-k"):
-        assert name_of(MI_SYNTHETIC) in series_of(specs[figure])
+        assert str(MI_SYNTHETIC) in series_of(specs[figure])

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from claims_tables import MADE_FALSE, MCAR, THETAS, Figures, as_the_paper_says, row, table
-from lacuna.paper.claims import CLAIMS, Finding, judge
+from claims_tables import MADE_FALSE, MCAR, THETAS, Figures, as_the_paper_says, frame, row, table
+from lacuna.paper.claims import CLAIMS, judge
 from lacuna.paper.evidence import V1, V2, Draw, Evidence, Reading, Selection, Shown
-from lacuna.paper.verdicts import decide
+from lacuna.paper.verdicts import Finding, decide
 from lacuna.study.statistics import mean_interval
 from lacuna.study.store import SCHEMA
 
@@ -44,8 +44,8 @@ def found(
 
 def found_one(name: str, runs: pl.DataFrame, selection: Selection = "as-published") -> Finding:
     claim = next(claim for claim in CLAIMS if claim.id == name)
-    seen = Evidence(runs, "episodic", selection, DRAWS)
-    return decide(name, seen.basis, claim.check(seen))
+    seen = Evidence.of(runs, "episodic", selection, DRAWS)
+    return decide(name, seen.basis, claim.questions(seen))
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_a_method_that_is_missing_leaves_its_claims_undecided(
     with monkeypatch.context() as patch:
         patch.setattr(Evidence, "sample", spy)
         claim = next(claim for claim in CLAIMS if claim.id == name)
-        claim.check(Evidence(true_runs))
+        claim.questions(Evidence.of(true_runs))
     assert asked
     for shown in dict.fromkeys(asked):
         gone = (
@@ -159,7 +159,7 @@ def test_a_trial_that_is_missing_leaves_the_method_out(true_runs: pl.DataFrame) 
     here = (pl.col("missingness") == "mcar:0.4") & (pl.col("method") == "last-observed")
     finding = found(true_runs.filter(~(here & (pl.col("trial") == 3))))["mcar-v2-over-v1"]
     assert finding.verdict == "undecided"
-    assert "last observed (V2) lacks trials under mcar:0.4" in finding.parts[0].note
+    assert "Last observed (V2) lacks trials under mcar:0.4" in finding.parts[0].note
     # Held out, every draw needs its fresh trials, and its tuning trials where there is something to choose.
     two_settings = pl.concat([true_runs, true_runs.with_columns(alpha=pl.lit(1.0))])
     for runs, trial, verdict in (
@@ -222,12 +222,12 @@ def one_method(
         for alpha, mean in means.items()
         for trial in trials
     ]  # fmt: skip
-    return pl.DataFrame(rows, schema_overrides={"K": pl.Int64}, infer_schema_length=None)
+    return frame(rows)
 
 
 def test_held_out_there_is_a_number_per_draw_the_mean_of_what_that_draw_chose() -> None:
     runs = one_method(V1, {0.1: 50.0, 1.0: 50.0}, DRAWS, 5.0, seed=3)
-    seen = Evidence(runs, "episodic", "held-out", DRAWS)
+    seen = Evidence.of(runs, "episodic", "held-out", DRAWS)
     values = seen.sample(V1, "mcar:0.4").values
     assert values.shape == (len(DRAWS),) == (seen.size,)
     for value, draw, chosen in zip(values, DRAWS, seen.choice.sort("draw").iter_rows(named=True), strict=True):
@@ -254,13 +254,13 @@ def test_intervals_over_draws_cover_the_choice_and_intervals_over_fresh_trials_d
     expected = good - (good - bad) * confused
 
     def holds(values: NDArray[np.float64]) -> bool:
-        _, low, high, _ = mean_interval(values, kind="t")
+        _, low, high, _ = mean_interval(values)
         return low is not None and high is not None and low < expected < high
 
     over_draws = over_fresh = 0
     for seed in range(studies):
         runs = one_method(V1, {0.1: good, 1.0: bad}, draws, spread, seed)
-        seen = Evidence(runs, "episodic", "held-out", draws)
+        seen = Evidence.of(runs, "episodic", "held-out", draws)
         over_draws += holds(seen.sample(V1, "mcar:0.4").values)
         first = seen.choice.filter(draw=0)["alpha"].item()
         over_fresh += holds(runs.filter(pl.col("trial") >= 1000, alpha=first)["mean_total_reward"].to_numpy())
@@ -273,7 +273,7 @@ def test_the_trend_claim_looks_at_every_rate(true_runs: pl.DataFrame) -> None:
     """Ends that fall do not hide a method that rises on the way between them."""
     finding = found(true_runs)["all-worsen-with-theta"]
     theta = np.array(THETAS)
-    v2 = next(part for part in finding.parts if part.label.startswith("last observed (V2)"))
+    v2 = next(part for part in finding.parts if part.label.startswith("Last observed (V2)"))
     assert v2.effect == pytest.approx(0.1 * np.polyfit(theta, 88.0 - 18.0 * theta, 1)[0], abs=0.02)
     rising = as_the_paper_says()
     for name in MCAR[6:-1]:
@@ -288,6 +288,7 @@ def test_runs_of_another_world_or_vote_are_left_out(true_runs: pl.DataFrame) -> 
         for name, value in (
             ("world", "taxi"),
             ("parameters", "wind=0.5"),
+            ("parameters", "stay=True, wind=0.5"),
             ("vote", "average"),
             ("update", "exact-rate"),
         )

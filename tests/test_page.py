@@ -20,12 +20,12 @@ import paper_runs
 from lacuna.learning.methods import YARDSTICKS
 from lacuna.paper import page as paper_page
 from lacuna.paper.charts import BEYOND, FIGURES
-from lacuna.paper.claims import CLAIMS, Finding
-from lacuna.paper.comparison import KNOWING, OURS, REACHABLE, Standing
-from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, SELECTIONS
-from lacuna.paper.headline import headline
-from lacuna.paper.points import REWARD, Wanted, by_rate
-from lacuna.paper.verdicts import Ask, Basis, Region, Sample, decide
+from lacuna.paper.claims import CLAIMS
+from lacuna.paper.comparison import KNOWING, OURS, REACHABLE, Comparison
+from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, REWARD, SELECTIONS
+from lacuna.paper.page import headline
+from lacuna.paper.points import Wanted, by_rate
+from lacuna.paper.verdicts import Ask, Basis, Finding, Region, Sample, decide
 from lacuna.report.files import FORMATS, write_files
 from lacuna.report.page import Figure, Section, as_json, table
 from lacuna.report.page import Page as Shell
@@ -55,12 +55,12 @@ def findings() -> list[Finding]:
     ]
 
 
-def standings() -> dict[str, list[Standing]]:
+def comparisons() -> dict[str, list[Comparison]]:
     """One problem where ours is ahead, one where it is level, and one where it is behind."""
     rng = np.random.default_rng(3)
     values = {shown: base + rng.normal(size=4) for shown, base in ((MI_SYNTHETIC, 60.0), (KNOWING[REACHABLE], 90.0))}
     found = [
-        Standing.of("lake", name, Basis("episodic", "held-out", 4), values | {OURS: 60 + shift + rng.normal(size=4)})
+        Comparison.of("lake", name, Basis("episodic", "held-out", 4), values | {OURS: 60 + shift + rng.normal(size=4)})
         for name, shift in (("mcar:0.8", 20.0), ("mcar:0.2", 0.0), ("bursts:0.1,0.3", -20.0))
     ]
     return {way: [one for one in found if one is not None] for way in ("as-published", "held-out", "untuned")}
@@ -83,7 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "theory" / "index.html").write_text("theory")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper_page, "write_files", write_some_files)
-        paper_page.write_paper_page(folder, paper_runs.table(), findings(), standings(), ABOUT, paper_runs.DRAWS)
+        paper_page.write_page(folder, paper_runs.table(), findings(), comparisons(), ABOUT, paper_runs.DRAWS)
     return folder
 
 
@@ -159,7 +159,7 @@ def check_navigation(page: Page, width: int) -> None:
 
 
 def claims(page: Page) -> Locator:
-    return page.locator(".claims > .scroll > table > tbody")
+    return page.locator("#claims .cards > .scroll > table > tbody")
 
 
 def test_nothing_goes_wrong_and_no_request_leaves_the_file(visit: Visit, folder: Path) -> None:
@@ -237,7 +237,7 @@ def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
     tooltip = page.locator("#vg-tooltip-element")
     expect(tooltip).to_be_visible()
     told = dict(re.findall(r"(.+)\t\s*(.+)", tooltip.inner_text()))
-    point = by_rate(paper_runs.source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(
+    point = by_rate(paper_runs.evidence(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(
         measure=REWARD, x=float(told["θ"].replace("−", "-"))
     )
     mean = float(told["MI K=10, synthetic"].split()[0].replace("−", "-"))
@@ -301,7 +301,7 @@ def test_what_is_heard_of_a_chart_is_that_of_the_runs_shown(visit: Visit) -> Non
     picture = page.locator("#figure-mcar-theta [role=img]")
     for selection in SELECTIONS:
         page.get_by_text(selection.replace("-", " "), exact=True).first.click()
-        points = by_rate(paper_runs.source(paper_runs.table(), selection=selection), Wanted.plain(*ALL_METHODS))
+        points = by_rate(paper_runs.evidence(paper_runs.table(), selection=selection), Wanted.plain(*ALL_METHODS))
         best = points.filter(measure=REWARD, x=0.8).sort("mean").row(-1, named=True)
         words = f"Total reward, at θ = 0.8: highest {best['series']} {best['mean']:.4g}".replace("-", "−")
         expect(picture).to_have_accessible_description(re.compile(re.escape(words)))
@@ -323,7 +323,7 @@ def test_the_claims_sort_by_verdict_and_back(visit: Visit) -> None:
     page = visit.page
     names = claims(page).evaluate_all("all => all.map(e => e.id)")
     assert names == [f"claim-{claim.id}" for claim in CLAIMS]
-    head = page.locator(".claims thead").first.locator("th").nth(2)
+    head = page.locator("#claims .cards thead").first.locator("th").nth(2)
     head.locator("button").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
     verdicts = claims(page).locator("tr:first-child td:nth-child(3) .verdict").all_inner_texts()
@@ -359,7 +359,7 @@ def test_a_claim_opens_to_its_definition_and_leads_to_its_chart(visit: Visit) ->
 
 def test_the_arrow_of_an_open_claim_is_whole(visit: Visit) -> None:
     page = visit.page
-    opener = page.locator(".claims .opener").first
+    opener = page.locator("#claims .cards .opener").first
     opener.scroll_into_view_if_needed()
     if opener.get_attribute("aria-expanded") == "false":
         opener.click()
@@ -367,7 +367,7 @@ def test_the_arrow_of_an_open_claim_is_whole(visit: Visit) -> None:
     box = opener.bounding_box()
     assert box is not None
     around = {"x": box["x"] - 20, "y": box["y"] - 10, "width": 60.0, "height": 40.0}
-    whole = "overflow => document.querySelector('.claims > .scroll').style.overflow = overflow"
+    whole = "overflow => document.querySelector('#claims .cards > .scroll').style.overflow = overflow"
     page.evaluate(whole, "visible")
     free = page.screenshot(clip=around, animations="disabled")  # type: ignore[arg-type]
     page.evaluate(whole, "")
@@ -466,7 +466,7 @@ def test_no_width_overflows(width: int, visit: Visit) -> None:
     page = visit.page
     page.set_viewport_size({"width": width, "height": 844})
     draw_all(page)
-    opener = page.locator(".claims .opener").first
+    opener = page.locator("#claims .cards .opener").first
     opener.click()
     assert overflow(page) <= 0
     opener.click()
@@ -490,7 +490,7 @@ def test_the_keyboard_reaches_everything(visit: Visit) -> None:
     assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
-    page.locator(".claims .opener").first.focus()
+    page.locator("#claims .cards .opener").first.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -535,7 +535,7 @@ def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> Non
     assert heads[4] == "Share of the gap to QMDP, true model, rewards seen"
     assert heads[5:] == [method.title for method in YARDSTICKS.values()]
     first = tuned.locator("tbody tr").first.locator("td").all_inner_texts()
-    one = standings()["as-published"][0]
+    one = comparisons()["as-published"][0]
     assert one.share is not None
     assert first[0] == "mcar:0.8"
     assert first[1].startswith(f"{one.ahead.estimate:.2f}\n")
@@ -548,7 +548,7 @@ def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> Non
 
 def test_the_headline_is_computed(visit: Visit) -> None:
     numbers = visit.page.locator("#result .numbers:visible dd").all_inner_texts()
-    best = by_rate(paper_runs.source(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(measure=REWARD, x=0.4)
+    best = by_rate(paper_runs.evidence(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(measure=REWARD, x=0.4)
     assert numbers[0] == f"{best['mean'].item():.1f}"
     assert numbers[1] == "8 of 24"
     words = visit.page.locator("#result .short:visible").inner_text()

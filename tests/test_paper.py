@@ -15,12 +15,24 @@ import pytest
 
 from lacuna import command as cli
 from lacuna.learning.methods import METHODS
-from lacuna.paper import command, reproduce
-from lacuna.paper.claims import CLAIMS, Finding
-from lacuna.paper.comparison import Standings
+from lacuna.paper import reproduce
+from lacuna.paper.claims import CLAIMS
+from lacuna.paper.comparison import Comparisons
 from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Draw, Evidence, Reading
-from lacuna.paper.plan import BEYOND, FOLDER, NAMES, Form, beyond_studies, paper_studies
-from lacuna.paper.reproduce import Gathered, Request, RunsFailedError, gather, write_up
+from lacuna.paper.reproduce import (
+    BEYOND,
+    FOLDER,
+    NAMES,
+    Form,
+    Gathered,
+    Request,
+    RunsFailedError,
+    beyond_studies,
+    gather,
+    paper_studies,
+    write_up,
+)
+from lacuna.paper.verdicts import Finding
 from lacuna.study.runner import Progress
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
@@ -121,13 +133,19 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def page(
-    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: dict[str, Any],
-    draws: Sequence[Draw],
-) -> Path:  # fmt: skip
-    path = folder / "index.html"
-    path.write_text(f"{table.height} {len(findings)} {len(draws)} {sorted(standings)} {about['command']}")
-    return path
+@pytest.fixture(autouse=True)
+def _page_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page takes long; its own tests write it."""
+
+    def write_page(
+        folder: Path, table: pl.DataFrame, findings: Sequence[Finding], comparisons: Comparisons, about: dict[str, Any],
+        draws: Sequence[Draw],
+    ) -> Path:  # fmt: skip
+        path = folder / "index.html"
+        path.write_text(f"{table.height} {len(findings)} {len(draws)} {sorted(comparisons)} {about['command']}")
+        return path
+
+    monkeypatch.setattr(reproduce, "write_page", write_page)
 
 
 def run(tiny: Path, out: str, request: Request = Request(), **options: Any) -> Gathered:  # noqa: B008  frozen
@@ -136,7 +154,7 @@ def run(tiny: Path, out: str, request: Request = Request(), **options: Any) -> G
 
 def test_all_files_are_written(tiny: Path) -> None:
     gathered = run(tiny, "out")
-    findings, files = write_up(gathered, page)
+    findings, files = write_up(gathered)
     assert [path.name for path in files] == ["results.parquet", "claims.json", "index.html"]
     asked = set(names([*paper_studies("reduced", folder=tiny), *beyond_studies(PUBLISHED, tiny)]))
     results = pl.read_parquet("out/results.parquet")
@@ -146,8 +164,8 @@ def test_all_files_are_written(tiny: Path) -> None:
     assert [finding["claim"] for finding in claims["findings"]] == [claim.id for claim in CLAIMS]
     assert {finding["reading"] for finding in claims["findings"]} == {"episodic"}
     assert [finding.as_dict()["claim"] for finding in findings] == [finding["claim"] for finding in claims["findings"]]
-    assert set(claims["standings"]) == {"as-published", "untuned"}
-    assert len(claims["standings"]["untuned"]) == 12
+    assert set(claims["comparisons"]) == {"as-published", "untuned"}
+    assert len(claims["comparisons"]["untuned"]) == 12
     about = claims["about"]
     assert about["command"] == "lacuna paper --out out"
     assert (about["runs"], about["steps"], about["total_steps"]) == (len(asked), 60, 60 * len(asked))
@@ -169,7 +187,7 @@ def test_more_can_be_added_later_and_nothing_is_run_twice(tiny: Path) -> None:
 
 def test_both_readings_and_held_out_trials(tiny: Path) -> None:
     gathered = run(tiny, "out", Request(continuing=True, honest=True))
-    findings, _ = write_up(gathered, page)
+    findings, _ = write_up(gathered)
     ways = [finding.way for finding in findings[:: len(CLAIMS)]]
     assert ways == [
         ("episodic", "as-published"),
@@ -186,8 +204,9 @@ def test_both_readings_and_held_out_trials(tiny: Path) -> None:
             assert "lacks trials" not in part.note, part
     fresh = gathered.table.filter(pl.col("trial") >= 1000)
     for reading in READINGS:
-        seen = Evidence(gathered.table, reading, "held-out", FEW)
-        assert fresh.filter(continuing=reading == "continuing").height >= seen.choice.height * 2
+        seen = Evidence.of(gathered.table, reading, "held-out", FEW)
+        of_reading = pl.col("parameters").str.contains("continuing=True") == (reading == "continuing")
+        assert fresh.filter(of_reading).height >= seen.choice.height * 2
     assert "--continuing --honest" in gathered.about["command"]
     # Whoever wants to repeat a row finds the settings of every method, in every draw, under every missingness.
     choices = json.loads(Path("out/claims.json").read_text())["choices"]
@@ -195,7 +214,7 @@ def test_both_readings_and_held_out_trials(tiny: Path) -> None:
     for reading in READINGS:
         for selection, n_draws in zip(SELECTIONS, (1, 2), strict=True):
             here = rows.filter(reading=reading, selection=selection)
-            seen = Evidence(gathered.table, reading, selection, FEW)
+            seen = Evidence.of(gathered.table, reading, selection, FEW)
             assert here["draw"].n_unique() == n_draws
             wanted = seen.choice.select(here.drop("reading", "selection", "among").columns)
             assert (
@@ -223,8 +242,8 @@ def test_what_was_stopped_goes_on_and_ends_the_same(tiny: Path) -> None:
     assert kept > 0
     rest = run(tiny, "out")
     assert rest.about["runs_made_now"] == rest.about["runs"] - kept > 0
-    write_up(rest, page)
-    write_up(run(tiny, "whole"), page)
+    write_up(rest)
+    write_up(run(tiny, "whole"))
     assert Path("out/results.parquet").read_bytes() == Path("whole/results.parquet").read_bytes()
 
 
@@ -273,7 +292,6 @@ def test_the_command_ends_with_verdicts_and_what_to_open(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(reproduce, "gather", partial(gather, folder=tiny, draws=FEW))
-    monkeypatch.setattr(command, "_page_writer", lambda: page)
     code, out, err = call(monkeypatch, capsys, "--out", "out", "--continuing")
     assert code == 0
     assert "reduced study, continuing: " in err
@@ -285,7 +303,6 @@ def test_the_command_ends_with_verdicts_and_what_to_open(
 
 
 def test_wrong_words_give_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(command, "_page_writer", lambda: page)
     Path("file").write_text("")
     Path("other").mkdir()
     Path("other/store").mkdir()

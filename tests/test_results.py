@@ -81,11 +81,11 @@ def test_the_readme_names_what_fails_on_fresh_trials() -> None:
 
 @pytest.mark.parametrize("way", ["held-out", "untuned"])
 def test_the_tables_of_choosing_are_those_of_the_full_run(way: str) -> None:
-    spec = spec_from_file_location("standings", ROOT / "benchmarks" / "standings.py")
+    spec = spec_from_file_location("comparisons", ROOT / "benchmarks" / "comparisons.py")
     assert spec is not None
     assert spec.loader is not None
     script = module_from_spec(spec)
     spec.loader.exec_module(script)
-    wanted = script.table(RESULTS["standings"][way], world=way == "untuned")
+    wanted = script.table(RESULTS["comparisons"][way], world=way == "untuned")
     assert wanted in (ROOT / "docs" / "choosing.md").read_text()
-    assert len(RESULTS["standings"][way]) == (18 if way == "held-out" else 12)
+    assert len(RESULTS["comparisons"][way]) == (18 if way == "held-out" else 12)

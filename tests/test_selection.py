@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,12 @@ from lacuna.running.run import Run
 from lacuna.running.trials import Problem
 from lacuna.study.runner import execute
 from lacuna.study.selection import (
+    COLUMNS,
+    FIGURES,
     HYPER_PARAMETERS,
     MEASURES,
     MEASURES_WITH_OPEN,
-    SETTING,
-    best_as_published,
-    best_held_out,
+    Columns,
     choose,
     chosen_runs,
     with_open_episode,
@@ -34,12 +35,13 @@ from lacuna.study.statistics import mean_interval
 from lacuna.study.store import SCHEMA
 
 PLAIN: dict[str, Any] = {
-    "world": "lake", "parameters": "", "missingness": "mcar:0.4", "continuing": False, "first_observed": True,
-    "steps": 1_000,
+    "world": "lake", "parameters": "", "missingness": "mcar:0.4", "first_observed": True, "steps": 1_000,
     "method": "last-observed", "K": None, "p_shuffle": 0.0, "vote": "sampled", "update": "sequential",
-    "alpha": 0.1, "gamma": 1.0, "epsilon": 0.0, "stay": False, "trial": 0,
+    "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0,
+    "alpha": 0.1, "gamma": 1.0, "epsilon": 0.0, "trial": 0,
     "episodes": 10, "mean_total_reward": 50.0, "mean_bad_steps": 1.0, "mean_path_length": 20.0,
     "open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0,
+    "cut_episodes": 0, "cut_reward": 0.0, "cut_bad_steps": 0, "cut_steps": 0,
 }  # fmt: skip
 NO_EPISODE: dict[str, Any] = {
     "episodes": 0, "mean_total_reward": None, "mean_bad_steps": None, "mean_path_length": None,
@@ -59,13 +61,19 @@ def frame(*groups: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame([row for group in groups for row in group], infer_schema_length=None)
 
 
-TRIED = tuple(name for name in HYPER_PARAMETERS if name != "optimism")
+def chosen(choice: pl.DataFrame) -> tuple[Any, ...]:
+    assert choice.height == 1
+    return choice.select(HYPER_PARAMETERS).row(0)
 
 
-def chosen(table: pl.DataFrame) -> tuple[Any, ...]:
-    assert table.select(HYPER_PARAMETERS).n_unique() == 1
-    assert table["optimism"].to_list() == [0.0] * table.height
-    return table.select(TRIED).row(0)
+def reported(
+    table: pl.DataFrame, choice: pl.DataFrame, trials: Iterable[int], measure: str = MEASURES[0]
+) -> pl.DataFrame:
+    """The choice with the mean and the interval of a measure over some trials."""
+    runs = chosen_runs(table, choice, trials).group_by(COLUMNS.setting).agg(pl.col(measure))
+    found = choice.join(runs, on=COLUMNS.setting, nulls_equal=True, maintain_order="left")
+    intervals = [mean_interval(values)._asdict() for values in found[measure]]
+    return found.hstack(pl.DataFrame(intervals))
 
 
 # The open episode
@@ -92,7 +100,7 @@ def test_the_open_episode_is_counted_as_the_run_itself_counts_it() -> None:
 def test_counting_the_open_episode_is_averaging_one_episode_more(
     episodes: list[tuple[int, int, int]], last: tuple[int, int, int]
 ) -> None:
-    row: dict[str, Any] = {"episodes": len(episodes)}
+    row: dict[str, Any] = dict.fromkeys(FIGURES, 0) | {"episodes": len(episodes)}
     row |= dict(zip(MEASURES, np.mean(episodes, axis=0).tolist() if episodes else [None] * 3, strict=True))
     row |= dict(zip(("open_reward", "open_bad_steps", "open_steps"), last if last[2] else (0, 0, 0), strict=True))
     every = [*episodes, last] if last[2] else episodes
@@ -107,22 +115,21 @@ def test_figures_that_contradict_each_other_are_refused() -> None:
         with_open_episode(frame(runs([3.0], mean_path_length=None)))
 
 
-# As published
+# What is chosen
 
 
-def test_the_best_mean_reward_is_chosen_and_its_setting_used_for_every_measure() -> None:
+def test_the_best_mean_reward_is_chosen() -> None:
     table = frame(
         runs([70.0, 74.0, 72.0], alpha=0.1, mean_bad_steps=9.0),
         runs([90.0, 60.0, 63.0], alpha=1.0, mean_bad_steps=0.0),
     )
-    best = best_as_published(table, kind="t")
-    assert chosen(best) == (0.1, 1.0, 0.0, False)
-    assert best["measure"].to_list() == list(MEASURES)
-    assert best["estimate"].to_list() == [72.0, 9.0, 20.0]
-    assert best["settings"].to_list() == [2, 2, 2]
-    expected = mean_interval([70.0, 74.0, 72.0], kind="t")
-    assert best.select("estimate", "low", "high", "n").row(0) == expected
-    assert best.select("low", "high").row(1) == (9.0, 9.0)
+    best = choose(table, range(3))
+    assert chosen(best) == (0.1, 1.0, 0.0, 0.0)
+    assert best.select("settings", "settings_left_out", "selection_mean", "without_episode", "missing").row(0) == (
+        2, 0, 72.0, 0, [],
+    )  # fmt: skip
+    assert chosen_runs(table, best, range(3))["mean_bad_steps"].to_list() == [9.0] * 3
+    assert chosen(choose(table, range(3), "mean_bad_steps"))[0] == 0.1
 
 
 def test_every_problem_and_every_method_as_shown_gets_its_own_choice() -> None:
@@ -130,7 +137,7 @@ def test_every_problem_and_every_method_as_shown_gets_its_own_choice() -> None:
         {},
         {"world": "taxi"},
         {"parameters": "wind=0.2"},
-        {"continuing": True},
+        {"parameters": "continuing=True"},
         {"missingness": "mcar:0.8"},
         {"steps": 500},
         {"first_observed": False},
@@ -139,16 +146,29 @@ def test_every_problem_and_every_method_as_shown_gets_its_own_choice() -> None:
         {"method": "mi-synthetic", "K": 10, "p_shuffle": 0.1},
         {"method": "mi-synthetic", "K": 10, "vote": "majority"},
         {"method": "mi-synthetic", "K": 10, "update": "simultaneous"},
+        {"method": "mi-available", "K": 10, "kappa": 2.0},
+        {"method": "mi-available", "K": 10, "smoothing": 0.1},
+        {"method": "mi-available", "K": 10, "parents": 0.3},
     ]
     groups = []
     for i, other in enumerate(others):
-        for alpha, gamma, epsilon, stay in ((0.1, 1.0, 0.0, False), (1.0, 0.5, 0.05, True)):
-            reward = float(i) if stay == bool(i % 2) else -1.0
-            groups.append(runs([reward] * 2, alpha=alpha, gamma=gamma, epsilon=epsilon, stay=stay, **other))
-    best = best_as_published(frame(*groups), measures=["mean_total_reward"])
-    assert best.height == len(others) == 12
-    assert sorted(best["estimate"]) == [float(i) for i in range(12)]
-    assert all(row["stay"] == bool(row["estimate"] % 2) for row in best.iter_rows(named=True))
+        for alpha, gamma, epsilon, optimism in ((0.1, 1.0, 0.0, 0.0), (1.0, 0.5, 0.05, 0.2)):
+            reward = float(i) if (optimism > 0) == bool(i % 2) else -1.0
+            tried = {"alpha": alpha, "gamma": gamma, "epsilon": epsilon, "optimism": optimism}
+            groups.append(runs([reward] * 2, **tried, **other))
+    best = choose(frame(*groups), [0, 1])
+    assert best.height == len(others) == 15
+    assert sorted(best["selection_mean"]) == [float(i) for i in range(15)]
+    assert all((row["optimism"] > 0) == bool(row["selection_mean"] % 2) for row in best.iter_rows(named=True))
+
+
+def test_which_columns_make_a_problem_and_which_are_chosen_can_be_said() -> None:
+    table = frame(runs([1.0, 2.0]), runs([3.0, 4.0], parameters="stay=True"), runs([9.0, 9.0], parameters="wind=0.5"))
+    assert choose(table, [0, 1]).height == 3
+    columns = Columns(problem=("world", "missingness", "first_observed", "steps"), tuned=("alpha", "parameters"))
+    best = choose(table, [0, 1], columns=columns)
+    assert best.select("alpha", "parameters", "settings").rows() == [(0.1, "wind=0.5", 3)]
+    assert chosen_runs(table, best, [0, 1], columns)["mean_total_reward"].to_list() == [9.0, 9.0]
 
 
 def test_a_real_study_is_read_as_it_is_stored() -> None:
@@ -162,15 +182,14 @@ def test_a_real_study_is_read_as_it_is_stored() -> None:
         grid = {alpha = [0.1, 1.0], gamma = [0.5, 0.9]}
     """)
     table = pl.DataFrame([execute(run) for run in study.runs()], schema=SCHEMA)
-    best = best_held_out(table, [0, 1], [2, 3], measures=[*MEASURES_WITH_OPEN, "reward_per_step"])
-    # Two problems, with and without an end to episodes, of which the first was tried with staying and without.
-    assert best.height == 2 * 3 * 4
-    assert sorted(best["settings"].unique()) == [4, 8]
-    assert best["estimate"].null_count() == 0
+    best = choose(table, [0, 1], MEASURES_WITH_OPEN[0])
+    assert best.height == 3 * 3
+    assert best["settings"].unique().to_list() == [4]
+    assert best["missing"].list.len().sum() == 0
     choice = best.row(0, named=True)
-    rows = table.filter(pl.col("trial") > 1, *(pl.col(name).eq_missing(choice[name]) for name in SETTING))
+    rows = table.filter(pl.col("trial") > 1, *(pl.col(name).eq_missing(choice[name]) for name in COLUMNS.setting))
     assert rows.height == 2
-    assert choice["estimate"] == pytest.approx(
+    assert reported(table, best, [2, 3], MEASURES_WITH_OPEN[0])["estimate"][0] == pytest.approx(
         np.mean([
             (r["open_reward"] + r["episodes"] * (r["mean_total_reward"] or 0)) / (r["episodes"] + (r["open_steps"] > 0))
             for r in rows.iter_rows(named=True)
@@ -180,31 +199,30 @@ def test_a_real_study_is_read_as_it_is_stored() -> None:
 
 def test_a_setting_with_a_run_that_completed_no_episode_ranks_last_whatever_its_mean() -> None:
     table = frame(runs([99.0, 99.0, None], alpha=1.0), runs([-500.0, -500.0, -600.0], alpha=0.1))
-    assert chosen(best_as_published(table))[0] == 0.1
-    assert chosen(best_held_out(table, [0, 1, 2], [3]))[0] == 0.1
+    assert chosen(choose(table, range(3)))[0] == 0.1
+    assert chosen(choose(table, range(3), MEASURES_WITH_OPEN[0]))[0] == 0.1
 
 
 def test_a_long_open_episode_with_good_reward_does_not_make_up_for_completing_none() -> None:
     generous = runs([None, None], alpha=1.0, open_reward=5_000.0)
-    assert chosen(best_held_out(frame(generous, runs([10.0, 10.0])), [0, 1], [2]))[0] == 0.1
+    assert chosen(choose(frame(generous, runs([10.0, 10.0])), [0, 1], MEASURES_WITH_OPEN[0]))[0] == 0.1
 
 
-def test_where_every_setting_has_such_a_run_the_estimate_is_null_and_the_number_of_them_is_told() -> None:
+def test_where_every_setting_has_such_a_run_the_mean_is_null_and_the_number_of_them_is_told() -> None:
     table = frame(runs([99.0, None, None], alpha=0.1), runs([50.0, 60.0, None], alpha=1.0))
-    best = best_as_published(table)
+    best = choose(table, range(3))
     assert chosen(best)[0] == 1.0
-    assert best["without_episode"].to_list() == [1, 1, 1]
-    assert best.select("estimate", "low", "high", "selection_mean").row(0) == (None, None, None, None)
-    none_ever = best_as_published(frame(runs([None, None])))
-    assert none_ever["without_episode"].to_list() == [2, 2, 2]
-    assert none_ever["estimate"].null_count() == 3
+    assert best.select("without_episode", "selection_mean").row(0) == (1, None)
+    assert choose(frame(runs([None, None])), [0, 1])["without_episode"].to_list() == [2]
 
 
-def test_ties_go_to_the_smaller_alpha_gamma_epsilon_and_no_stay() -> None:
-    settings = [(a, g, e, s) for a in (0.1, 1.0) for g in (0.0, 0.5) for e in (0.0, 0.05) for s in (False, True)]
-    groups = [runs([0.1, 0.2, 0.7], **dict(zip(TRIED, setting, strict=True))) for setting in reversed(settings)]
+def test_ties_go_to_the_smaller_alpha_gamma_epsilon_and_optimism() -> None:
+    settings = [(a, g, e, o) for a in (0.1, 1.0) for g in (0.0, 0.5) for e in (0.0, 0.05) for o in (0.0, 0.2)]
+    groups = [
+        runs([0.1, 0.2, 0.7], **dict(zip(HYPER_PARAMETERS, setting, strict=True))) for setting in reversed(settings)
+    ]
     while groups:
-        assert chosen(best_as_published(frame(*groups))) == settings[0]
+        assert chosen(choose(frame(*groups), range(3))) == settings[0]
         settings.pop(0)
         groups.pop()
 
@@ -217,81 +235,52 @@ def test_the_order_of_rows_does_not_matter() -> None:
         for method in ("last-observed", "missing-as-state")
     ]
     table = frame(*groups)
+    best = choose(table, [0, 1])
     for seed in range(5):
         shuffled = table.sample(fraction=1.0, shuffle=True, seed=seed)
-        assert_frame_equal(best_as_published(shuffled), best_as_published(table), check_exact=True)
-        assert_frame_equal(
-            best_held_out(shuffled, [0, 1], [2, 3]), best_held_out(table, [0, 1], [2, 3]), check_exact=True
-        )
+        assert_frame_equal(choose(shuffled, [0, 1]), best, check_exact=True)
+        assert_frame_equal(chosen_runs(shuffled, best, [2, 3]), chosen_runs(table, best, [2, 3]), check_exact=True)
 
 
 def test_a_setting_that_lacks_a_trial_cannot_win_by_a_lucky_one() -> None:
     table = frame(runs([50.0, 52.0, 51.0]), runs([99.0], alpha=1.0))
-    best = best_as_published(table)
+    best = choose(table, range(3))
     assert chosen(best)[0] == 0.1
-    assert best["settings_left_out"].to_list() == [1, 1, 1]
-    short = best_as_published(table, trials=range(4))
-    assert short["missing"].to_list() == [[3]] * 3
-    assert short["estimate"].null_count() == 3
+    assert best.select("settings", "settings_left_out", "missing").row(0) == (2, 1, [])
+    short = choose(table, range(4))
+    assert chosen(short)[0] == 0.1
+    assert short["missing"].to_list() == [[3]]
 
 
 def test_only_the_given_trials_count() -> None:
     table = frame(runs([1.0, 1.0, 90.0], alpha=0.1), runs([2.0, 2.0, 0.0], alpha=1.0))
-    assert chosen(best_as_published(table))[0] == 0.1
-    best = best_as_published(table, trials=[0, 1])
+    assert chosen(choose(table, range(3)))[0] == 0.1
+    best = choose(table, [0, 1])
     assert chosen(best)[0] == 1.0
-    assert best["estimate"][0] == 2.0
+    assert best["selection_mean"].item() == 2.0
 
 
-# Held out
+# What is reported
 
 
 def test_tuning_trials_choose_and_fresh_trials_report() -> None:
     table = frame(runs([70.0, 70.0, 10.0, 20.0, 30.0], alpha=0.1), runs([60.0, 60.0, 99.0, 99.0, 99.0], alpha=1.0))
-    best = best_held_out(table, [0, 1], [2, 3, 4], level=0.9, kind="t")
+    best = choose(table, [0, 1])
     assert chosen(best)[0] == 0.1
-    assert best["measure"].to_list() == list(MEASURES_WITH_OPEN)
-    row = best.row(0, named=True)
-    assert (row["selection_mean"], row["estimate"], row["n"], row["missing"]) == (70.0, 20.0, 3, [])
-    assert (row["low"], row["high"]) == mean_interval([10.0, 20.0, 30.0], 0.9, "t")[1:3]
+    assert best["selection_mean"].item() == 70.0
+    fresh = chosen_runs(table, best, [2, 3, 4])
+    assert fresh.select("trial", "mean_total_reward").rows() == [(2, 10.0), (3, 20.0), (4, 30.0)]
+    assert chosen_runs(table, best, [7]).height == 0
 
 
-def test_a_stuck_run_looks_good_as_published_and_bad_held_out() -> None:
+def test_a_stuck_run_looks_good_as_published_and_bad_with_its_open_episode() -> None:
     lucky = {"episodes": 5, "open_steps": 900, "open_reward": -900.0}
     table = frame(runs([95.0] * 4, alpha=1.0, **lucky), runs([60.0] * 4, alpha=0.1))
-    assert chosen(best_as_published(table))[0] == 1.0
-    held_out = best_held_out(table, [0, 1], [2, 3])
-    assert chosen(held_out)[0] == 0.1
-    assert held_out["estimate"][0] == 60.0
-    alone = best_held_out(table.filter(pl.col("alpha") == 1.0), [0, 1], [2, 3])
-    assert alone["estimate"][0] == pytest.approx((5 * 95 - 900) / 6)
-
-
-def test_missing_fresh_trials_are_named_and_nothing_is_reported_on_fewer() -> None:
-    table = frame(runs([70.0, 70.0, 71.0, 72.0]), runs([1.0, 1.0], alpha=1.0))
-    best = best_held_out(table, [0, 1], [2, 3, 4, 9])
-    assert best["missing"].to_list() == [[4, 9]] * 3
-    assert best["estimate"].to_list() == best["low"].to_list() == best["high"].to_list() == [None] * 3
-    assert best["selection_mean"].to_list() == [70.0] * 3
-    none_yet = best_held_out(table, [0, 1], [7])
-    assert none_yet["missing"].to_list() == [[7]] * 3
-    assert none_yet["n"].to_list() == [0] * 3
-
-
-def test_missing_tuning_trials_are_named_too() -> None:
-    table = frame(runs([70.0, 70.0, 71.0]), runs([1.0, 1.0, 1.0], alpha=1.0))
-    best = best_held_out(table, [0, 1, 8], [2])
-    assert best["tuning_missing"].to_list() == [[8]] * 3
-    assert best["estimate"].null_count() == 3
-    one = best_held_out(frame(runs([70.0, 70.0, 71.0]), runs([99.0], alpha=1.0)), [0, 1], [2])
-    assert one.select("alpha", "settings", "settings_left_out", "estimate").row(0) == (0.1, 2, 1, 71.0)
-
-
-def test_a_fresh_trial_must_not_have_been_used_for_tuning() -> None:
-    with pytest.raises(ValueError, match="trial 2 is both for tuning and fresh"):
-        best_held_out(frame(runs([1.0] * 4)), [0, 1, 2], [2, 3])
-    with pytest.raises(ValueError, match="fresh_trials is empty"):
-        best_held_out(frame(runs([1.0] * 4)), [0, 1, 2], [])
+    assert chosen(choose(table, [0, 1]))[0] == 1.0
+    assert chosen(choose(table, [0, 1], MEASURES_WITH_OPEN[0]))[0] == 0.1
+    alone = table.filter(pl.col("alpha") == 1.0)
+    fresh = chosen_runs(alone, choose(alone, [0, 1]), [2, 3])
+    assert fresh[MEASURES_WITH_OPEN[0]].to_list() == pytest.approx([(5 * 95 - 900) / 6] * 2)
 
 
 def test_the_runs_of_the_chosen_settings_come_out_paired_by_trial() -> None:
@@ -310,24 +299,28 @@ def test_the_runs_of_the_chosen_settings_come_out_paired_by_trial() -> None:
 
 def test_nan_missing_columns_and_contradicting_runs_are_refused() -> None:
     with pytest.raises(ValueError, match="mean_total_reward is NaN in some run; an undefined figure must be null"):
-        best_as_published(frame(runs([1.0, math.nan])))
+        choose(frame(runs([1.0, math.nan])), [0])
     with pytest.raises(ValueError, match="the table of runs has no column episodes, open_steps"):
-        best_as_published(frame(runs([1.0])).drop("episodes", "open_steps"))
+        choose(frame(runs([1.0])).drop("episodes", "open_steps"), [0])
     with pytest.raises(ValueError, match="the table of runs has no column speed"):
-        best_as_published(frame(runs([1.0])), measures=["speed"])
+        choose(frame(runs([1.0])), [0], "speed")
     with pytest.raises(ValueError, match="two runs differ in their figures but not in what they are"):
-        best_as_published(frame(runs([1.0]), runs([2.0])))
+        choose(frame(runs([1.0]), runs([2.0])), [0])
+    with pytest.raises(ValueError, match="trials is empty"):
+        choose(frame(runs([1.0])), [])
 
 
 def test_a_run_noted_twice_counts_once() -> None:
     table = frame(runs([1.0, 2.0]))
-    assert_frame_equal(best_as_published(pl.concat([table, table])), best_as_published(table))
+    twice = pl.concat([table, table])
+    assert_frame_equal(choose(twice, [0, 1]), choose(table, [0, 1]))
+    assert chosen_runs(twice, choose(table, [0, 1]), [0, 1]).height == 2
 
 
 def test_an_empty_table_gives_an_empty_table() -> None:
     table = frame(runs([1.0])).clear()
-    assert best_held_out(table, [0], [1]).height == 0
-    assert best_as_published(table, trials=[0]).columns == best_as_published(frame(runs([1.0]))).columns
+    assert choose(table, [0]).height == 0
+    assert choose(table, [0]).columns == choose(frame(runs([1.0])), [0]).columns
 
 
 # How far the published way flatters
@@ -354,8 +347,8 @@ def expected_maximum(n: int) -> float:
 def test_with_24_equal_settings_the_published_way_flatters_by_the_expected_maximum_and_held_out_by_nothing() -> None:
     studies, sd = 500, 10.0
     table = many_studies(studies, np.full(24, 60.0), sd, seed=1)
-    published = best_as_published(table, range(5), measures=["mean_total_reward"], kind="t")
-    held_out = best_held_out(table, range(5), range(5, 10), measures=["mean_total_reward_with_open"], kind="t")
+    choice = choose(table, range(5))
+    published, held_out = (reported(table, choice, trials) for trials in (range(5), range(5, 10)))
     # The best of 24 means of 5 trials each: 1.95 standard errors, here 8.7 points, for nothing.
     optimism = expected_maximum(24) * sd / math.sqrt(5)
     assert optimism == pytest.approx(8.71, abs=0.01)
@@ -375,8 +368,8 @@ def test_with_unequal_settings_held_out_reports_the_true_mean_of_what_it_chose()
     studies, sd = 500, 10.0
     means = np.linspace(50.0, 70.0, 24)
     table = many_studies(studies, means, sd, seed=2)
-    published = best_as_published(table, range(5), measures=["mean_total_reward"], kind="t")
-    held_out = best_held_out(table, range(5), range(5, 10), measures=["mean_total_reward_with_open"], kind="t")
+    choice = choose(table, range(5))
+    published, held_out = (reported(table, choice, trials) for trials in (range(5), range(5, 10)))
 
     def bias(found: pl.DataFrame) -> float:
         truth = means[(found["alpha"] * 100).round().cast(pl.Int64).to_numpy()]

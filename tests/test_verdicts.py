@@ -84,7 +84,7 @@ def test_the_part_shown_is_the_one_that_decides() -> None:
 
 def test_what_is_missing_goes_along_with_the_numbers() -> None:
     gap = Sample(np.full(5, np.nan), ("V1 was not run",))
-    for broken in (gap - sample(1.0), sample(1.0) + gap, sample(1.0) / gap, average([sample(1.0), gap])):
+    for broken in (gap - sample(1.0), sample(1.0) - gap, sample(1.0) / gap, average([sample(1.0), gap])):
         assert broken.gaps == ("V1 was not run",)
         finding = decide("claim", FIVE, [Ask("part", broken, ABOVE, "unit"), ask(3.0)])
         assert finding.verdict == "undecided"

@@ -1,4 +1,4 @@
-"""Quantities in words: a count with its noun, a time in a fitting unit."""
+"""Quantities as readers see them: a count with its noun, a time in a fitting unit, a number with its sign."""
 
 from __future__ import annotations
 
@@ -27,3 +27,15 @@ def duration(seconds: float) -> str:
     if seconds < 119.5:
         return counted(round(seconds), "second")
     return counted(round(seconds / 60), "minute") if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+def number_text(value: float, form: str) -> str:
+    """Write a number in a given form, with a minus sign rather than a hyphen, and without one before 0.
+
+    Examples
+    --------
+    >>> number_text(-1.5, ".2f"), number_text(-0.001, ".2f"), number_text(-12345.6, ",.0f")
+    ('−1.50', '0.00', '−12,346')
+    """
+    text = format(value, form)
+    return text.replace("-", "−") if text.strip("-0.,%") else text.removeprefix("-")

@@ -1,34 +1,53 @@
-"""The paper's figures, one function each: from a table of runs to a chart.
+"""The paper's figures, each a function from runs to a chart.
 
-Every function takes the runs of the paper's world as a `Source` (a table, the reading of an episode's end, and how
-settings are chosen) and gives an `altair` chart; None if the table has nothing to show. Lines are means over trials,
-bands 95 % intervals; each method is shown at its best hyper-parameters.
+It takes `Evidence`, the runs of the paper's world, and gives an `altair` chart; None if there is nothing to show. Lines
+are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
 import altair as alt
 import polars as pl
 
 from lacuna.mdp.solve import solve
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE
-from lacuna.paper.evidence import ALL_METHODS, MI, MI_SYNTHETIC, MODELS, STAY_THETAS, Shown
-from lacuna.paper.points import PATH, REWARD, STAY, WATER, Source, Wanted, by_rate, over_time
-from lacuna.report.panels import TITLES, Panel, chart_of
-from lacuna.report.styles import BLUE, DASHED, ORANGE, SKY, SOLID, VERMILION, Look, look_of
+from lacuna.paper.evidence import (
+    ALL_METHODS,
+    MI,
+    MI_SYNTHETIC,
+    MODELS,
+    PATH,
+    REWARD,
+    STAY_THETAS,
+    STAYED,
+    WATER,
+    Evidence,
+    Shown,
+)
+from lacuna.paper.points import OF_PATHWAYS, Wanted, by_rate, over_time
+from lacuna.report.panels import Floor, Panel, chart_of
+from lacuna.report.styles import BLUE, DASHED, ORANGE, SOLID, Style
+from lacuna.study.selection import MEASURES
 from lacuna.worlds.lake import Lake
 
-MEASURES = (REWARD, WATER, PATH)
-PATHWAYS = (1, 5, 10)
+FLOOR = Floor(lowest=-100.0, close_up=60.0)
+"""Where the axis of rewards ends: methods that fail earn minus a thousand."""
+
+_SHOWN: dict[str, tuple[str, Literal["linear", "log", "share"]]] = {
+    REWARD: ("Total reward", "linear"), WATER: ("Steps in water (log)", "log"), PATH: ("Path length (log)", "log"),
+    STAYED: ("Stay actions", "share"),
+}  # fmt: skip
 MCOLOR = {
     "mcolor-xy:0.1,0.2,0.3": "(.1, .2, .3), colour seen", "mcolor:0.1,0.2,0.3": "(.1, .2, .3), colour too",
     "mcolor-xy:0.2,0.4,0.6": "(.2, .4, .6), colour seen", "mcolor:0.2,0.4,0.6": "(.2, .4, .6), colour too",
 }  # fmt: skip
 MFOG = {"mfog:0.5,0.0": "fog .5, elsewhere 0", "mfog:0.25,0.1": "fog .25, elsewhere .1"}
+EVERY = Wanted.plain(*ALL_METHODS)
 THETAS = {name: f"θ = {name.partition(':')[2]}" for name in STAY_THETAS}
 
 
@@ -49,18 +68,32 @@ def optimum() -> float:
     return sum(starts) / len(starts)
 
 
-def mcar_theta(source: Source) -> alt.ConcatChart | None:
-    """Performance over whole runs against the rate of MCAR missingness (figure 3, top)."""
-    return _against_rate(source, Wanted.plain(*ALL_METHODS))
+def mcar_theta(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over whole runs against the rate of MCAR missingness."""
+    return _chart(by_rate(seen, EVERY), _rate_panels(), EVERY)
 
 
-def reward_against_theta(source: Source) -> alt.ConcatChart | None:
+def mcar_time(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over time at three rates of MCAR missingness."""
+    return _chart(over_time(seen, EVERY, THETAS), _time_panels(THETAS), EVERY)
+
+
+def mcolor(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over time where the colour of a cell drives missingness."""
+    return _chart(over_time(seen, EVERY, MCOLOR), _time_panels(MCOLOR), EVERY)
+
+
+def mfog(seen: Evidence) -> alt.ConcatChart | None:
+    """Performance over time where missingness is more frequent in the fog."""
+    return _chart(over_time(seen, EVERY, MFOG), _time_panels(MFOG), EVERY)
+
+
+def reward_against_theta(seen: Evidence) -> alt.ConcatChart | None:
     """Total reward against the rate of MCAR missingness, in one panel that stands by itself."""
-    wanted = Wanted.plain(*ALL_METHODS)
-    points = by_rate(source, wanted)
-    how = f"means over {source.evidence.basis.told}, 95 % intervals"
-    panel = Panel(REWARD, REWARD, f"Total reward per episode ({how}); dotted: the optimum", "rate", optimum())
-    chart = _chart(points, [panel], wanted, columns=1)
+    how = f"means over {seen.basis.in_words}, 95 % intervals"
+    title = f"Total reward per episode ({how}); dotted: the optimum"
+    panel = replace(_panel(REWARD, REWARD, against="rate"), title=title)
+    chart = _chart(by_rate(seen, EVERY), [panel], EVERY, columns=1)
     if chart is not None:
         chart.concat[0].width, chart.concat[0].height = 560, 300
         chart.config.legend = alt.LegendConfig(
@@ -70,55 +103,37 @@ def reward_against_theta(source: Source) -> alt.ConcatChart | None:
     return chart
 
 
-def mcar_time(source: Source) -> alt.ConcatChart | None:
-    """Performance over time at three rates of MCAR missingness (figures 3, bottom, and 6)."""
-    return _against_time(source, Wanted.plain(*ALL_METHODS), THETAS)
-
-
-def mcolor(source: Source) -> alt.ConcatChart | None:
-    """Performance over time where the colour of a cell drives missingness (figures 4, top, and 7)."""
-    return _against_time(source, Wanted.plain(*ALL_METHODS), MCOLOR)
-
-
-def mfog(source: Source) -> alt.ConcatChart | None:
-    """Performance over time where missingness is more frequent in the fog (figures 4, bottom, and 8)."""
-    return _against_time(source, Wanted.plain(*ALL_METHODS), MFOG)
-
-
-def choosing_k(source: Source) -> alt.ConcatChart | None:
-    """One, five and ten pathways: over time at three rates, and against the rate (figure 9)."""
-    wanted = Wanted.plain(*(Shown(model, K) for model in MODELS for K in PATHWAYS))
-    points = _stack(over_time(source, wanted, THETAS), by_rate(source, wanted))
+def choosing_k(seen: Evidence) -> alt.ConcatChart | None:
+    """One, five and ten pathways: over time at three rates, and against the rate."""
+    wanted = Wanted.plain(*(Shown(model, K) for model in MODELS for K in OF_PATHWAYS))
+    points = _stack(over_time(seen, wanted, THETAS), by_rate(seen, wanted))
     return _chart(points, [*_time_panels(THETAS), *_rate_panels()], wanted)
 
 
-def mixing(source: Source, missingness: str = "mcar:0.4") -> alt.ConcatChart | None:
-    """With mixing of pathways and without, for both models (figure 10)."""
+def mixing(seen: Evidence, missingness: str = "mcar:0.4") -> alt.ConcatChart | None:
+    """With mixing of pathways and without, for both models."""
     rows, panels = [], []
+    styles = {
+        (K, p): Style(f"K = {K}, mixing" if p else f"K = {K}", colour, DASHED if p else SOLID, shape)
+        for K, (colour, shape) in OF_PATHWAYS.items()
+        for p in ((0.0, 0.1) if K > 1 else (0.0,))
+    }
     for model in MODELS:
-        wanted = [
-            Wanted(Shown(model, K, p), Look(f"K = {K}, mixing" if p else f"K = {K}", *_of_pathways(K, mixed=p > 0)))
-            for K in PATHWAYS
-            for p in ((0.0, 0.1) if K > 1 else (0.0,))
-        ]
-        found = over_time(source, wanted, [missingness])
+        wanted = [Wanted(Shown(model, K, p), style) for (K, p), style in styles.items()]
+        found = over_time(seen, wanted, [missingness])
         if not found.is_empty():
             rows.append(found.with_columns(panel=pl.concat_str(pl.lit(f"{model} "), "panel")))
-        name = look_of(Shown(model, 10)).name.partition(", ")[2]
-        panels += [
-            Panel(f"{model} {missingness} {measure}", measure, f"{TITLES[measure]}, {name}", line=_line(measure))
-            for measure in MEASURES
-        ]
-    looks = [one.look for one in wanted]
-    return chart_of(pl.concat(rows), panels, looks) if rows else None
+        name = str(Shown(model, 10)).partition(", ")[2]
+        panels += [_panel(f"{model} {missingness} {measure}", measure, name) for measure in MEASURES]
+    return chart_of(pl.concat(rows), panels, list(styles.values())) if rows else None
 
 
-def stay(source: Source) -> alt.ConcatChart | None:
-    """With and without a stay action, greedy and not, and how often it is used (figure 11)."""
+def stay(seen: Evidence) -> alt.ConcatChart | None:
+    """With and without a stay action, greedy and not, and how often it is used."""
     wanted = [
         Wanted(
             MI_SYNTHETIC,
-            Look(
+            Style(
                 f"ε = {epsilon:g}, {'may stay' if may else 'may not stay'}",
                 ORANGE if epsilon else BLUE, DASHED if may else SOLID, "square" if epsilon else "circle",
             ),
@@ -127,14 +142,14 @@ def stay(source: Source) -> alt.ConcatChart | None:
         for epsilon in (0.0, 0.05)
         for may in (False, True)
     ]  # fmt: skip
-    return _chart(over_time(source, wanted, THETAS), _time_panels(THETAS, (*MEASURES, STAY)), wanted, columns=4)
+    return _chart(over_time(seen, wanted, THETAS), _time_panels(THETAS, (*MEASURES, STAYED)), wanted, columns=4)
 
 
-def beyond(source: Source) -> alt.ConcatChart | None:
+def beyond(seen: Evidence) -> alt.ConcatChart | None:
     """Our default at its one setting, the paper's MI and what could be reached: against the rate, and over time."""
     wanted = Wanted.plain(OURS, *MI, *(KNOWING[name] for name in ("fully-observed", "mi-true-model", REACHABLE)))
-    points = _stack(by_rate(source, wanted), over_time(source, wanted, THETAS))
-    if points.is_empty() or look_of(OURS).name not in points["series"]:
+    points = _stack(by_rate(seen, wanted), over_time(seen, wanted, THETAS))
+    if points.is_empty() or str(OURS) not in points["series"]:
         return None
     return _chart(points, [*_rate_panels(), *_time_panels(THETAS, (REWARD,))], wanted)
 
@@ -146,7 +161,7 @@ class FigureOfPaper:
     id: str
     title: str
     caption: str
-    draw: Callable[[Source], alt.ConcatChart | None]
+    draw: Callable[[Evidence], alt.ConcatChart | None]
 
 
 FIGURES: tuple[FigureOfPaper, ...] = (
@@ -202,23 +217,10 @@ BEYOND = FigureOfPaper(
 )  # fmt: skip
 
 
-def _of_pathways(K: int, *, mixed: bool) -> tuple[str, tuple[int, ...], str]:
-    colour, shape = {1: (VERMILION, "square"), 5: (SKY, "triangle-right"), 10: (BLUE, "circle")}[K]
-    return colour, DASHED if mixed else SOLID, shape
-
-
-def _against_rate(source: Source, wanted: Sequence[Wanted]) -> alt.ConcatChart | None:
-    return _chart(by_rate(source, wanted), _rate_panels(), wanted)
-
-
-def _against_time(source: Source, wanted: Sequence[Wanted], settings: dict[str, str]) -> alt.ConcatChart | None:
-    return _chart(over_time(source, wanted, settings), _time_panels(settings), wanted)
-
-
 def _chart(
     points: pl.DataFrame, panels: Sequence[Panel], wanted: Sequence[Wanted], columns: int = 3
 ) -> alt.ConcatChart | None:
-    return None if points.is_empty() else chart_of(points, panels, [one.look for one in wanted], columns)
+    return None if points.is_empty() else chart_of(points, panels, [one.style for one in wanted], columns)
 
 
 def _stack(*parts: pl.DataFrame) -> pl.DataFrame:
@@ -226,17 +228,15 @@ def _stack(*parts: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found, how="diagonal") if found else pl.DataFrame()
 
 
-def _line(measure: str) -> float | None:
-    return optimum() if measure == REWARD else None
+def _panel(key: str, measure: str, more: str = "", against: Literal["rate", "steps"] = "steps") -> Panel:
+    title, scale = _SHOWN[measure]
+    line, floor = (optimum(), FLOOR) if measure == REWARD else (None, None)
+    return Panel(key, f"{title}, {more}" if more else title, scale, against, line, floor)
 
 
 def _rate_panels() -> list[Panel]:
-    return [Panel(measure, measure, TITLES[measure], "rate", _line(measure)) for measure in MEASURES]
+    return [_panel(measure, measure, against="rate") for measure in MEASURES]
 
 
 def _time_panels(settings: dict[str, str], measures: Sequence[str] = MEASURES) -> list[Panel]:
-    return [
-        Panel(f"{name} {measure}", measure, f"{TITLES[measure]}, {words}", line=_line(measure))
-        for name, words in settings.items()
-        for measure in measures
-    ]
+    return [_panel(f"{name} {measure}", measure, words) for name, words in settings.items() for measure in measures]

@@ -13,8 +13,8 @@ import typer
 from lacuna.study.command import checked_workers, display
 
 if TYPE_CHECKING:
-    from lacuna.paper.claims import Finding
-    from lacuna.paper.reproduce import PageWriter, Watch
+    from lacuna.paper.reproduce import Watch
+    from lacuna.paper.verdicts import Finding
     from lacuna.study.runner import Progress
 
 
@@ -40,7 +40,6 @@ def paper(
     workers = checked_workers(workers)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out is {out}, which is not a folder")
-    page = _page_writer()
     try:
         with _watching() as watch:
             gathered = gather(out, Request(full, continuing, honest), workers=workers, watch=watch)
@@ -51,18 +50,12 @@ def paper(
     made = f"{about['runs_made_now']:,} of them now" if about["runs_made_now"] else "all of them before"
     typer.echo(f"{about['runs']:,} runs of {about['steps']:,} steps, {made}; {about['seconds']:.0f} seconds", err=True)
     typer.echo("judging the claims, drawing the figures …", err=True)
-    findings, files = write_up(gathered, page)
+    findings, files = write_up(gathered)
     typer.echo(summary(findings))
     typer.echo()
     for path in files[:-1]:
         typer.echo(f"Wrote {path}")
     typer.echo(f"Open {files[-1].resolve()}")
-
-
-def _page_writer() -> PageWriter:
-    from lacuna.paper.page import write_paper_page
-
-    return write_paper_page
 
 
 def summary(findings: Sequence[Finding]) -> str:

@@ -1,4 +1,4 @@
-"""Where our default stands, untuned: against the best of the paper's methods, and against what could be reached.
+"""Our default, untuned, against the best of the paper's methods, and against what could be reached.
 
 The best of the paper's methods is picked on the very trials that are shown, which favours the paper. Differences are
 paired by trials, held out by draws; every interval is at 95 %, of means Student's t, of shares Fieller's.
@@ -18,12 +18,12 @@ from lacuna.learning.methods import YARDSTICKS, find_method
 from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.paper.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
 from lacuna.paper.verdicts import Basis
-from lacuna.study.selection import with_every_setting, with_open_episode
+from lacuna.study.selection import with_open_episode
 from lacuna.study.statistics import Interval, mean_interval, paired_difference, paired_ratio
 
 OURS = Shown(DEFAULT.method, DEFAULT.K)
 PAPERS = (*BASELINES, *(Shown(model, K, mixed) for model in MODELS for K in (1, 5, 10) for mixed in (0.0, 0.1)))
-Standings = Mapping[str, Sequence["Standing"]]
+Comparisons = Mapping[str, Sequence["Comparison"]]
 """By the way in which the paper's methods had their settings chosen, as for `Evidence`, or ``"untuned"``."""
 
 KNOWING = {name: Shown(name, Settings(name).K) for name in YARDSTICKS}
@@ -35,7 +35,7 @@ Values = Mapping[Shown, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Standing:
+class Comparison:
     """What came of one problem: our default, the best of the paper's methods, and the yardsticks."""
 
     world: str
@@ -51,7 +51,7 @@ class Standing:
     """The part of the way from theirs to `REACHABLE` that ours goes; None if that was not run or is no way ahead."""
 
     @classmethod
-    def of(cls, world: str, missingness: str, basis: Basis, values: Values) -> Standing | None:
+    def of(cls, world: str, missingness: str, basis: Basis, values: Values) -> Comparison | None:
         """Compare what was run; None if ours or all of the paper's methods were not."""
         among = [shown for shown in PAPERS if shown in values]
         if OURS not in values or not among:
@@ -62,11 +62,21 @@ class Standing:
         if reachable is not None and reachable.mean() > theirs.mean():
             share = paired_ratio(ours - theirs, reachable - theirs)
         return cls(
-            world, missingness, basis, best, mean_interval(theirs, kind="t"), mean_interval(ours, kind="t"),
-            paired_difference(ours, theirs, kind="t"),
-            {name: mean_interval(values[shown], kind="t") for name, shown in KNOWING.items() if shown in values},
+            world, missingness, basis, best,
+            mean_interval(theirs), mean_interval(ours), paired_difference(ours, theirs),
+            {name: mean_interval(values[shown]) for name, shown in KNOWING.items() if shown in values},
             share if share is not None and share.low is not None else None,
         )  # fmt: skip
+
+    @property
+    def clearly_ahead(self) -> bool:
+        """Whether the whole interval says that ours earns more."""
+        return self.ahead.low is not None and self.ahead.low > 0
+
+    @property
+    def clearly_behind(self) -> bool:
+        """Whether the whole interval says that ours earns less."""
+        return self.ahead.high is not None and self.ahead.high < 0
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -78,7 +88,7 @@ class Standing:
         }  # fmt: skip
 
 
-def against_tuned(seen: Evidence) -> list[Standing]:
+def against_tuned(seen: Evidence) -> list[Comparison]:
     """Compare with the paper's methods, each at the setting chosen for it, under each kind of missingness tuned for."""
     wanted = (*PAPERS, OURS, *KNOWING.values())
     tuned = seen.choice.filter(pl.col("settings") > 1)["missingness"].unique()
@@ -86,21 +96,23 @@ def against_tuned(seen: Evidence) -> list[Standing]:
     for name in sorted(tuned, key=_in_order):
         samples = {shown: seen.sample(shown, name) for shown in wanted}
         values = {shown: sample.values for shown, sample in samples.items() if not sample.gaps}
-        found.append(Standing.of("lake", name, seen.basis, values))
-    return [standing for standing in found if standing is not None]
+        found.append(Comparison.of("lake", name, seen.basis, values))
+    return [one for one in found if one is not None]
 
 
-def against_untuned(table: pl.DataFrame, trials: Sequence[int], problems: Iterable[tuple[str, str]]) -> list[Standing]:
+def against_untuned(
+    table: pl.DataFrame, trials: Sequence[int], problems: Iterable[tuple[str, str]]
+) -> list[Comparison]:
     """Compare with the paper's methods, each at the defaults of `Settings`, in worlds with a kind of missingness."""
-    table = with_open_episode(with_every_setting(table).filter(pl.col("trial").is_in(list(trials))))
-    table = table.filter(continuing=False, parameters="", first_observed=True, stay=False)
+    here = pl.col("trial").is_in(list(trials))
+    table = with_open_episode(table.filter(here, parameters="", first_observed=True))
     if table["steps"].n_unique() > 1:
         raise ValueError("the table holds runs of different lengths; they cannot be compared")
     found = []
     for world, name in problems:
         values = dict(_untuned(table.filter(world=world, missingness=name), len(trials)))
-        found.append(Standing.of(world, name, Basis("episodic", "untuned", len(trials)), values))
-    return [standing for standing in found if standing is not None]
+        found.append(Comparison.of(world, name, Basis("episodic", "untuned", len(trials)), values))
+    return [one for one in found if one is not None]
 
 
 def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray[np.float64]]]:
@@ -117,7 +129,7 @@ def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray
         # The same run may have been noted twice, with curves and without.
         chosen = runs.filter(*same).unique("trial", keep="any").sort("trial")
         if chosen.height == n_trials:
-            yield Shown(settings.method, settings.K), chosen[REWARD].to_numpy()
+            yield Shown(settings.method, settings.K), chosen[f"{REWARD}_with_open"].to_numpy()
 
 
 def _in_order(missingness: str) -> tuple[int, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,21 @@ import polars as pl
 from markupsafe import Markup
 
 from lacuna.files import write_whole
-from lacuna.paper.beyond import beyond_section, in_short
-from lacuna.paper.charts import BEYOND, FIGURES, FigureOfPaper, reward_against_theta
-from lacuna.paper.claims import CLAIMS, Finding
-from lacuna.paper.claims_table import Way, claims_table, in_words, ways_of
-from lacuna.paper.comparison import Standings
-from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Draw, Shown
-from lacuna.paper.headline import headline
-from lacuna.paper.points import Source
+from lacuna.paper.charts import BEYOND, FIGURES, FigureOfPaper, optimum, reward_against_theta
+from lacuna.paper.claims import CLAIMS
+from lacuna.paper.comparison import Comparisons
+from lacuna.paper.evidence import BASELINES, DRAWS, MI_SYNTHETIC, READINGS, REWARD, SELECTIONS, Draw, Evidence, Shown
+from lacuna.paper.points import Wanted, by_rate
+from lacuna.paper.tables import beyond_section, claims_table, in_short, in_words, ways_of
+from lacuna.paper.verdicts import Basis, Finding, most_wrong_by_chance
 from lacuna.paper.world_chart import worlds
 from lacuna.quantities import counted, duration
 from lacuna.report.files import FORMATS, spec_of, write_files
-from lacuna.report.page import Figure, Page, Section, Switch, details, facts, paragraphs, when
-from lacuna.report.page import table as sortable
-from lacuna.report.styles import DARK, name_of
+from lacuna.report.page import Figure, Page, Section, Switch, Text, details, facts, numbers, paragraphs, table, when
+from lacuna.report.styles import DARK
+
+Shows = Mapping[tuple[str, ...], Evidence]
+"""What the page shows, by the options of its switches."""
 
 _PAPER = "Missing Data Multiple Imputation for Tabular Q-Learning in Online RL"
 _THEORY = ("theory/index.html", "theory.html", "../theory/index.html")
@@ -32,8 +34,8 @@ _FACTS = {
 }  # fmt: skip
 
 
-def write_paper_page(
-    folder: Path, table: pl.DataFrame, findings: Sequence[Finding], standings: Standings, about: Mapping[str, Any],
+def write_page(
+    folder: Path, runs: pl.DataFrame, findings: Sequence[Finding], comparisons: Comparisons, about: Mapping[str, Any],
     draws: Sequence[Draw] = DRAWS,
 ) -> Path:  # fmt: skip
     """Write ``index.html`` and the figures as files into a folder; give the path of the page.
@@ -42,12 +44,12 @@ def write_paper_page(
     ----------
     folder
         Where to write; ``claims.json`` and ``results.parquet`` are expected beside the page, which links to them.
-    table
+    runs
         A row per run, with curves.
     findings
         What `lacuna.paper.claims.judge` said, for each reading and selection to be shown.
-    standings
-        Where our default stands, by the way of choosing settings.
+    comparisons
+        Our default against the paper's methods, by the way of choosing settings.
     about
         What was done, as plain data. Of these keys, those that are there are shown: ``command``, ``lacuna``,
         ``python``, ``machine``, ``workers``, ``finished``, ``seconds``, ``core_seconds``, ``steps``,
@@ -55,21 +57,27 @@ def write_paper_page(
     draws
         The trials on which settings were chosen and confirmed.
     """
-    ways = _ways(findings)
-    sources = {in_words((reading, selection)): Source(table, reading, selection, draws) for reading, selection in ways}
-    figures = _figures(folder, sources)
-    _picture(folder, list(sources.values()))
+    judged = ways_of(findings) or [(READINGS[0], SELECTIONS[0])]
+    ways = [(reading, selection) for reading in READINGS for selection in SELECTIONS if (reading, selection) in judged]
+    shows = {in_words(way): Evidence.of(runs, *way, draws) for way in ways}
+    figures = _figures(folder, shows)
+    _write_headline_figure(folder, list(shows.values()))
+    beyond = _drawn(BEYOND, folder, shows)
     page = Page(
         "The paper, reproduced",
         _lead(),
         [
-            Section("result", "In short", headline(sources, findings, about, table) + in_short(standings, ways)),
+            Section("result", "In short", headline(shows, findings, about, runs) + in_short(comparisons, ways)),
             Section("claims", "Claims", _claims(findings, figures)),
             Section("figures", "Figures", _all_figures(figures, findings)),
-            Section("beyond", "Beyond", beyond_section(standings, ways, _beyond(folder, sources))),
-            Section("run", "The run", _run(folder, table, sources, about)),
+            Section(
+                "beyond",
+                "Beyond",
+                beyond_section(comparisons, ways, beyond.html() if beyond.variants else Markup("")),
+            ),
+            Section("run", "The run", _run(folder, runs, shows, about)),
         ],
-        [Switch("Reading", _options(sources, 0)), Switch("Settings chosen", _options(sources, 1))],
+        [Switch("Reading", _options(shows, 0)), Switch("Settings chosen", _options(shows, 1))],
         DARK,
         Markup("Made by lacuna{}. This page needs no network.").format(f" {about.get('lacuna', '')}".rstrip()),
     )
@@ -78,17 +86,8 @@ def write_paper_page(
     return path
 
 
-def _ways(findings: Sequence[Finding]) -> list[Any]:
-    """The ways that were judged; those of the page's first options are there even if nothing was."""
-    return [way for way in _all_ways() if way in ways_of(findings)] or [_all_ways()[0]]
-
-
-def _all_ways() -> list[Way]:
-    return [(reading, selection) for reading in READINGS for selection in SELECTIONS]
-
-
-def _options(sources: Iterable[tuple[str, ...]], place: int) -> list[str]:
-    return list(dict.fromkeys(options[place] for options in sources))
+def _options(shows: Shows, place: int) -> list[str]:
+    return list(dict.fromkeys(options[place] for options in shows))
 
 
 def _lead() -> Markup:
@@ -99,6 +98,112 @@ def _lead() -> Markup:
             "runs, and each of its claims put to a test that could have failed."
         ).format(_PAPER)
     )
+
+
+# --- the headline: what came out, in plain words and three numbers ------------------------------------------------
+
+
+def headline(shows: Shows, findings: Sequence[Finding], about: Mapping[str, Any], runs: pl.DataFrame) -> Markup:
+    """Make the headline, once for each reading and way of choosing settings; the page's switches decide which shows."""
+    blocks = []
+    for options, seen in shows.items():
+        here = [finding for finding in findings if in_words(finding.way) == options]
+        verdicts = Counter[str](finding.verdict for finding in here)
+        ours, best = _where_the_paper_looks_closest(seen)
+        text = " ".join([*_on_rewards(ours, best), _on_claims(verdicts, seen.basis), *_by_chance(seen, here)])
+        three = numbers(_three_numbers(ours, verdicts, about, runs))
+        blocks.append(Markup('<div {}><p class="short">{}</p>{}</div>').format(when(*options), text, three))
+    return Markup("\n").join(blocks) + _reading_hints(shows) + _what_more(about)
+
+
+_Point = Mapping[str, Any] | None
+
+
+def _where_the_paper_looks_closest(seen: Evidence) -> tuple[_Point, _Point]:
+    """What multiple imputation and the best baseline earn at the rate nearest to 0.4; None if they were not run."""
+    points = by_rate(seen, Wanted.plain(MI_SYNTHETIC, *BASELINES))
+    if points.is_empty():
+        return None, None
+    at = points.filter(measure=REWARD)
+    at = at.filter((pl.col("x") - 0.4).abs() == (at["x"] - 0.4).abs().min()).sort("mean", descending=True)
+    ours, others = (at.filter((pl.col("series") == str(MI_SYNTHETIC)) == mine) for mine in (True, False))
+    if ours.is_empty() or others.is_empty():
+        return None, None
+    return ours.row(0, named=True), others.row(0, named=True)
+
+
+def _on_rewards(ours: _Point, best: _Point) -> Iterator[str]:
+    if ours is not None and best is not None:
+        name, earned = best["series"], best["mean"]
+        yield (
+            f"With {100 * ours['x']:g} % of all values hidden, multiple imputation, ten guesses at a time, earns "
+            f"{ours['mean']:.1f} per episode. The best baseline, {name[0].lower()}{name[1:]}, earns {earned:.1f}; "
+            f"whoever sees everything can earn {optimum():.1f}."
+        )
+
+
+def _on_claims(verdicts: Mapping[str, int], basis: Basis) -> str:
+    held, failed, left = (verdicts[word] for word in ("supported", "not supported", "undecided"))
+    return (
+        f"Of the paper's {len(CLAIMS)} claims {held} {'holds' if held == 1 else 'hold'}, {failed} "
+        f"{'does' if failed == 1 else 'do'} not, {left} {'stays' if left == 1 else 'stay'} undecided on "
+        f"{basis.in_words}."
+    )
+
+
+def _by_chance(seen: Evidence, findings: Sequence[Finding]) -> Iterator[str]:
+    """How many of these verdicts may be wrong by chance."""
+    if seen.held_out:
+        decided = sum(finding.verdict != "undecided" for finding in findings)
+        wrong = most_wrong_by_chance(findings)
+        yield f"Of the {decided} verdicts at most {wrong:.1f} are expected to be wrong by chance."
+
+
+def _three_numbers(
+    ours: _Point, verdicts: Mapping[str, int], about: Mapping[str, Any], runs: pl.DataFrame
+) -> Iterator[tuple[Text, Text]]:
+    """The three numbers that matter, each with what it is."""
+    if ours is not None:
+        reach = "" if ours["low"] is None else f", 95 % interval {ours['low']:.1f} to {ours['high']:.1f}"
+        yield f"{ours['mean']:.1f}", f"reward per episode of {ours['series']}, θ = {ours['x']:g}{reach}"
+    yield Markup("{} <small>of {}</small>").format(verdicts["supported"], len(CLAIMS)), "claims hold"
+    took = f", {duration(about['seconds'])}" if about.get("runs_made_now") == runs.height else ""
+    yield _large(int(runs["steps"].sum())), f"steps in {runs.height:,} runs{took}"
+
+
+def _what_more(about: Mapping[str, Any]) -> Markup:
+    """What a longer command would add, if there is one."""
+    more = []
+    if about.get("form") == "reduced":
+        more.append(Markup("this is the reduced form of the study, and <code>--full</code> runs all of it"))
+    if "held-out" not in about.get("selections", ["held-out"]):
+        text = Markup("five trials leave much undecided, and <code>--honest</code> adds {}")
+        fresh = sum(len(draw.fresh) for draw in DRAWS)
+        more.append(text.format(Basis("", "held-out", fresh, len(DRAWS)).in_words))
+    if not more:
+        return Markup("")
+    whole = Markup('<p class="note">More can be known: {}. What was run is not run again.</p>')
+    return whole.format(Markup("; ").join(more))
+
+
+def _reading_hints(shows: Shows) -> Markup:
+    hints = {
+        "episodic": "reaching the goal ends the episode, as the text of the paper says",
+        "continuing": "nothing ends and arrivals are only counted, as behind the published figures",
+        "as published": "each method at the best of its hyper-parameters, found on the very trials shown",
+        "held out": "chosen on five trials, shown on fresh ones, in several independent draws; intervals are over the "
+        "draws, so they cover the choice too",
+    }
+    used = dict.fromkeys(option for options in shows for option in options)
+    text = Markup("; ").join(Markup("<strong>{}</strong>: {}").format(word, hints[word]) for word in used)
+    return paragraphs(Markup('<span class="quiet">{}.</span>').format(text))
+
+
+def _large(count: int) -> Markup:
+    for size, word in ((10**9, "billion"), (10**6, "million")):
+        if count >= size:
+            return Markup("{} <small>{}</small>").format(f"{count / size:.3g}", word)
+    return Markup("{}").format(f"{count:,}")
 
 
 # --- claims and figures -------------------------------------------------------------------------------------------
@@ -115,7 +220,7 @@ def _claims(findings: Sequence[Finding], figures: Sequence[Figure]) -> Markup:
     return intro + claims_table(findings, {figure.id: figure.title for figure in figures})
 
 
-def _figures(folder: Path, sources: Mapping[tuple[str, ...], Source]) -> list[Figure]:
+def _figures(folder: Path, shows: Shows) -> list[Figure]:
     world = spec_of(worlds())
     write_files(world, folder / "figures", "worlds")
     caption = (
@@ -124,13 +229,13 @@ def _figures(folder: Path, sources: Mapping[tuple[str, ...], Source]) -> list[Fi
         "under water. In the fog more goes missing under MFOG. The paper's figure 2."
     )
     figures = [Figure("worlds", "The world", caption, {(): world}, {(): _links("worlds")})]
-    drawn = [_drawn(figure, folder, sources) for figure in FIGURES]
+    drawn = [_drawn(figure, folder, shows) for figure in FIGURES]
     return figures + [figure for figure in drawn if figure.variants]
 
 
-def _drawn(figure: FigureOfPaper, folder: Path, sources: Mapping[tuple[str, ...], Source]) -> Figure:
+def _drawn(figure: FigureOfPaper, folder: Path, shows: Shows) -> Figure:
     """Draw a figure for each reading and way of choosing settings that has something to show, and write its files."""
-    charts = {options: figure.draw(source) for options, source in sources.items()}
+    charts = {options: figure.draw(seen) for options, seen in shows.items()}
     specs = {options: spec_of(chart) for options, chart in charts.items() if chart is not None}
     links = {}
     for i, (options, spec) in enumerate(specs.items()):
@@ -140,15 +245,9 @@ def _drawn(figure: FigureOfPaper, folder: Path, sources: Mapping[tuple[str, ...]
     return Figure(figure.id, figure.title, figure.caption, specs, links)
 
 
-def _beyond(folder: Path, sources: Mapping[tuple[str, ...], Source]) -> Markup:
-    figure = _drawn(BEYOND, folder, sources)
-    return figure.html() if figure.variants else Markup("")
-
-
-def _picture(folder: Path, sources: Sequence[Source]) -> None:
+def _write_headline_figure(folder: Path, shows: Sequence[Evidence]) -> None:
     """Write the headline figure by itself, for use elsewhere: on fresh trials if there are any."""
-    source = next((source for source in sources if source.selection == "held-out"), sources[0])
-    chart = reward_against_theta(source)
+    chart = reward_against_theta(next((seen for seen in shows if seen.held_out), shows[0]))
     if chart is not None:
         write_files(spec_of(chart), folder / "figures", "headline")
 
@@ -176,9 +275,7 @@ def _all_figures(figures: Sequence[Figure], findings: Sequence[Finding]) -> Mark
 # --- what was run -------------------------------------------------------------------------------------------------
 
 
-def _run(
-    folder: Path, runs: pl.DataFrame, sources: Mapping[tuple[str, ...], Source], about: Mapping[str, Any]
-) -> Markup:
+def _run(folder: Path, runs: pl.DataFrame, shows: Shows, about: Mapping[str, Any]) -> Markup:
     parts = []
     if "command" in about:
         parts.append(paragraphs("Everything here comes from one command:"))
@@ -189,12 +286,10 @@ def _run(
     parts.append(_beside(folder))
     if about.get("studies"):
         rows = [[study["name"], study["runs"]] for study in about["studies"]]
-        parts.append(details(f"The {len(rows)} studies", sortable(["Study", "Runs"], rows)))
-    for options, source in sources.items():
-        chosen = Markup("<div {}>{}</div>").format(
-            when(*options), details("The settings that were chosen", _settings(source))
-        )
-        parts.append(chosen)
+        parts.append(details(f"The {len(rows)} studies", table(["Study", "Runs"], rows)))
+    for options, seen in shows.items():
+        chosen = details("The settings that were chosen", _settings(seen))
+        parts.append(Markup("<div {}>{}</div>").format(when(*options), chosen))
     return Markup("\n").join(parts)
 
 
@@ -229,24 +324,13 @@ def _beside(folder: Path) -> Markup:
     )
 
 
-def _settings(source: Source) -> Markup:
-    columns = ["Missingness", "Method", "α", "γ", "ε", "Stay", "Tried", "Draws"]
-    keys = ("missingness", "method", "K", "p_shuffle", "alpha", "gamma", "epsilon", "stay", "settings")
-    counted = source.evidence.choice.group_by(keys, maintain_order=True).len("draws").sort(keys, nulls_last=False)
+def _settings(seen: Evidence) -> Markup:
+    names = ["Missingness", "Method", "α", "γ", "ε", "Stay", "Tried", "Draws"]
+    keys = ("missingness", *Shown._fields, "alpha", "gamma", "epsilon", "stay", "settings")
+    times = seen.choice.group_by(keys, maintain_order=True).len("draws").sort(keys, nulls_last=False)
     rows = []
-    for row in counted.iter_rows(named=True):
-        shown = Shown(row["method"], row["K"], row["p_shuffle"])
-        stay = "allowed" if row["stay"] else "no"
-        rows.append(
-            [
-                row["missingness"],
-                name_of(shown),
-                row["alpha"],
-                row["gamma"],
-                row["epsilon"],
-                stay,
-                row["settings"],
-                row["draws"],
-            ]
-        )
-    return sortable(columns, rows)
+    for row in times.iter_rows(named=True):
+        shown = Shown(*(row[name] for name in Shown._fields))
+        chosen = [row["alpha"], row["gamma"], row["epsilon"], "allowed" if row["stay"] else "no"]
+        rows.append([row["missingness"], str(shown), *chosen, row["settings"], row["draws"]])
+    return table(names, rows)

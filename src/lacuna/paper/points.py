@@ -1,70 +1,64 @@
-"""From a table of runs to the points of a chart: each series at its chosen setting, means over trials with intervals.
+"""From runs to the points of a chart: each series at its chosen setting, means over trials with intervals.
 
-A row of what the functions here give: ``panel``, ``measure``, ``series``, ``x``, ``mean``, ``low``, ``high``, ``n``
-(the number of trials as published, of draws held out) and ``setting`` (the hyper-parameters, in words). Intervals are
-Student's t at 95 %, as in the claims: held out, over the means of the draws.
+A row of what the functions here give: ``panel``, ``measure``, ``series``, ``x``, ``mean``, ``low``, ``high`` and ``n``
+(the number of trials as published, of draws held out). Intervals are Student's t at 95 %, as in the claims: held out,
+over the means of the draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
-from lacuna.paper.evidence import DRAWS, Draw, Evidence, Reading, Selection, Shown, theta_of
-from lacuna.report.styles import Look, look_of
-from lacuna.study.selection import MEASURES, SETTING, with_open_episode
-
-FIRST_FRESH = 1000
-"""Trials from this number on are fresh, unless draws say which are: they had no part in the choice of settings."""
+from lacuna.paper.evidence import COLUMNS, PATH, REWARD, STAYED, WATER, Evidence, Shown, theta_of
+from lacuna.report.styles import (
+    BLACK,
+    BLUE,
+    BROWN,
+    DASHED,
+    DOTTED,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SOLID,
+    VERMILION,
+    Style,
+)
+from lacuna.study.selection import MEASURES, with_open_episode
+from lacuna.study.statistics import LEVEL, t_quantile
 
 POINTS = 40
 """Points of a curve that are drawn: the early ones, where most happens, lie closer together."""
 
-LEVEL = 0.95
-
-REWARD, WATER, PATH = MEASURES
-STAY = "idle_share"
-
 _CURVES = {REWARD: "curve_reward", WATER: "curve_bad", PATH: "curve_path"}
 _COLUMNS = ("curve_step", "curve_episodes", "curve_idle", *_CURVES.values())
 _KEYS = ("missingness", "series")
-_ROW = (*_KEYS, "setting", "draw", "trial")
+_ROW = (*_KEYS, "draw", "trial")
+
+# As in the paper, multiple imputation is blue, single imputation red, and the conservative model dashed. Ours is black.
+OF_PATHWAYS = {1: (VERMILION, "square"), 5: (SKY, "triangle-right"), 10: (BLUE, "circle")}
+_STYLES: dict[str, tuple[str, tuple[int, ...], str]] = {
+    "random-action": (GREY, DOTTED, "cross"), "last-fully-observed": (ORANGE, SOLID, "triangle-down"),
+    "last-observed": (GREEN, SOLID, "triangle-up"), "missing-as-state": (PURPLE, SOLID, "diamond"),
+    "mi-available": (BLACK, SOLID, "circle"),
+    "fully-observed": (GREEN, DASHED, "triangle-up"), "mi-true-model": (SKY, DASHED, "square"),
+    "qmdp": (BROWN, DASHED, "triangle-down"), "qmdp-rewards": (PURPLE, DASHED, "diamond"),
+    "optimum": (GREY, DOTTED, "cross"),
+}  # fmt: skip
+_DASHES = {"mi-synthetic": SOLID, "mi-conservative": DASHED}
 
 
-@dataclass(frozen=True)
-class Source:
-    """Runs of one reading of the paper's world, and how settings are chosen among them.
-
-    Parameters
-    ----------
-    table
-        A row per run, as in a store.
-    reading
-        Which end of an episode: ``"episodic"`` or ``"continuing"``.
-    selection, draws
-        How settings are chosen, and on which trials: as for `Evidence`. Without draws, settings are chosen on all
-        trials of the table numbered below 1000, and held out shown on the others.
-    """
-
-    table: pl.DataFrame = field(repr=False)
-    reading: Reading = "episodic"
-    selection: Selection = "as-published"
-    draws: Sequence[Draw] | None = None
-
-    @cached_property
-    def evidence(self) -> Evidence:
-        """The same as the claims see it."""
-        return Evidence(self.table, self.reading, self.selection, self.draws or [self._one_draw()])
-
-    def _one_draw(self) -> Draw:
-        trials = self.table.filter(continuing=self.reading == "continuing")["trial"].unique().sort()
-        tuning, fresh = tuple(trials.filter(trials < FIRST_FRESH)), tuple(trials.filter(trials >= FIRST_FRESH))
-        return Draw(tuning or DRAWS[0].tuning, fresh or DRAWS[0].fresh)
+def style_of(shown: Shown) -> Style:
+    """Give the style of a method, the same in every chart."""
+    if shown.method in _STYLES:
+        return Style(str(shown), *_STYLES[shown.method])
+    colour, shape = OF_PATHWAYS[shown.K or 1]
+    return Style(str(shown), colour, _DASHES[shown.method], shape)
 
 
 @dataclass(frozen=True)
@@ -72,57 +66,58 @@ class Wanted:
     """One series of a chart: a method, and hyper-parameters that are held fixed rather than chosen."""
 
     shown: Shown
-    look: Look
+    style: Style
     fixed: tuple[tuple[str, bool | float], ...] = ()
 
     @classmethod
     def plain(cls, *methods: Shown) -> tuple[Wanted, ...]:
         """Methods as they look in every chart, all hyper-parameters chosen."""
-        return tuple(cls(shown, look_of(shown)) for shown in methods)
+        return tuple(cls(shown, style_of(shown)) for shown in methods)
 
 
-def by_rate(source: Source, wanted: Sequence[Wanted]) -> pl.DataFrame:
+def by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> pl.DataFrame:
     """Give the three measures of whole runs against the rate of MCAR missingness.
 
     Held out, the episode that a run did not complete counts as one that ended at the horizon; as published it is left
     out.
     """
-    runs = _chosen(source, wanted)
+    runs = _chosen(seen, wanted)
     if runs.is_empty():
         return runs
-    suffix = "_with_open" if source.selection == "held-out" else ""
+    suffix = "_with_open" if seen.held_out else ""
     rates = {name: theta_of(name) for name in runs["missingness"].unique() if name.startswith("mcar:")}
     long = (
-        runs.filter(pl.col("missingness").is_in(list(rates)))
+        with_open_episode(runs.filter(pl.col("missingness").is_in(list(rates))))
         .with_columns(x=pl.col("missingness").replace_strict(rates, return_dtype=pl.Float64))
         .filter(pl.col("x").is_not_nan())
         .select(*_ROW, "x", *(pl.col(measure + suffix).alias(measure) for measure in MEASURES))
         .unpivot(MEASURES, index=[*_ROW, "x"], variable_name="measure")
     )
-    return _points(long, source.evidence).with_columns(panel=pl.col("measure"))
+    return _points(long, seen).with_columns(panel=pl.col("measure"))
 
 
-def over_time(source: Source, wanted: Sequence[Wanted], missingness: Iterable[str]) -> pl.DataFrame:
+def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[str]) -> pl.DataFrame:
     """Give the measures as running means over the episodes completed by each step, and the share of stay actions.
 
     A point is there only if every trial had completed an episode by then.
     """
-    runs = _chosen(source, wanted, list(missingness))
+    runs = _chosen(seen, wanted, list(missingness))
     if runs.is_empty():
         return runs
+    curves = seen.table.select(_COLUMNS)[runs["row"]]
+    runs = pl.concat([runs.select(_ROW), curves], how="horizontal")
     steps = runs.select(pl.col("curve_step").explode().unique().sort()).to_series()
     long = (
-        runs.select(*_ROW, *_COLUMNS)
-        .explode(_COLUMNS)
+        runs.explode(_COLUMNS)
         .filter(pl.col("curve_step").is_in(_thinned(steps).implode()))
         .with_columns(
             *((pl.col(column) / _if_any("curve_episodes")).alias(measure) for measure, column in _CURVES.items()),
-            (pl.col("curve_idle") / pl.col("curve_step")).alias(STAY),
+            (pl.col("curve_idle") / pl.col("curve_step")).alias(STAYED),
         )
         .rename({"curve_step": "x"})
-        .unpivot([*MEASURES, STAY], index=[*_ROW, "x"], variable_name="measure")
+        .unpivot([*MEASURES, STAYED], index=[*_ROW, "x"], variable_name="measure")
     )
-    return _points(long, source.evidence).with_columns(panel=pl.concat_str("missingness", "measure", separator=" "))
+    return _points(long, seen).with_columns(panel=pl.concat_str("missingness", "measure", separator=" "))
 
 
 def _if_any(column: str) -> pl.Expr:
@@ -135,72 +130,50 @@ def _thinned(steps: pl.Series) -> pl.Series:
     return steps.gather(places)
 
 
-def _chosen(source: Source, wanted: Sequence[Wanted], missingness: Sequence[str] | None = None) -> pl.DataFrame:
-    """The runs of every wanted series at its chosen setting."""
-    choice = pl.concat([_choice(source, fixed, wanted) for fixed in dict.fromkeys(one.fixed for one in wanted)])
+def _chosen(seen: Evidence, wanted: Sequence[Wanted], missingness: Sequence[str] | None = None) -> pl.DataFrame:
+    """The runs of every wanted series at its chosen setting, on the trials reported by the draw that chose it."""
+    choice = pl.concat([_choice(seen, fixed, wanted) for fixed in dict.fromkeys(one.fixed for one in wanted)])
     if missingness is not None:
         choice = choice.filter(pl.col("missingness").is_in(list(missingness)))
     if choice.is_empty():
         return pl.DataFrame()
-    return with_open_episode(_runs_of(source, choice)).with_columns(_setting_in_words())
-
-
-def _choice(source: Source, fixed: tuple[tuple[str, bool | float], ...], wanted: Sequence[Wanted]) -> pl.DataFrame:
-    """The chosen settings of the series with these hyper-parameters fixed; one that lacks a tuning trial has none."""
-    seen = source.evidence.only(**dict(fixed)) if fixed else source.evidence
-    names = [(*one.shown, one.look.name) for one in wanted if one.fixed == fixed]
-    schema = {"method": pl.String, "K": pl.Int64, "p_shuffle": pl.Float64, "series": pl.String}
-    named = pl.DataFrame(names, schema=schema, orient="row")
-    return seen.chosen.join(named, on=["method", "K", "p_shuffle"], nulls_equal=True).select(*SETTING, "series", "draw")
-
-
-def _runs_of(source: Source, choice: pl.DataFrame) -> pl.DataFrame:
-    """The runs of chosen settings on the trials that are reported, each in the draw that chose it."""
-    draws = source.evidence.draws
     reported = pl.DataFrame(
-        [(i, trial) for i, draw in enumerate(draws) for trial in draw.fresh],
+        [(i, trial) for i, draw in enumerate(seen.draws) for trial in draw.fresh],
         schema={"draw": pl.Int64, "trial": pl.Int64}, orient="row",
     )  # fmt: skip
+    runs = seen.runs.join(choice, on=COLUMNS.setting, nulls_equal=True).join(reported, on=["draw", "trial"], how="semi")
     # The same run may have been noted twice, with a curve and without; the one with a curve is kept.
     return (
-        source.table.join(choice, on=SETTING, nulls_equal=True)
-        .join(reported, on=["draw", "trial"], how="semi")
-        .sort(pl.col("curve_step").list.len(), descending=True, maintain_order=True)
-        .unique([*SETTING, "series", "trial"], keep="first", maintain_order=True)
+        runs.with_columns(points=seen.table["curve_step"][runs["row"]].list.len())
+        .sort("points", descending=True, maintain_order=True)
+        .unique([*COLUMNS.setting, "series", "trial"], keep="first", maintain_order=True)
     )
 
 
-def _setting_in_words() -> pl.Expr:
-    numbers = (
-        pl.format(f"{sign} {{}}", pl.col(name)) for sign, name in (("α", "alpha"), ("γ", "gamma"), ("ε", "epsilon"))
-    )
-    stay = pl.when(pl.col("stay")).then(pl.lit("may stay")).otherwise(pl.lit("may not stay"))
-    return pl.concat_str(*numbers, stay, separator=", ").alias("setting")
+def _choice(seen: Evidence, fixed: tuple[tuple[str, bool | float], ...], wanted: Sequence[Wanted]) -> pl.DataFrame:
+    """The chosen settings of the series with these hyper-parameters fixed; one that lacks a tuning trial has none."""
+    names = [(*one.shown, one.style.name) for one in wanted if one.fixed == fixed]
+    schema = {"method": pl.String, "K": pl.Int64, "p_shuffle": pl.Float64, "series": pl.String}
+    named = pl.DataFrame(names, schema=schema, orient="row")
+    chosen = (seen.only(**dict(fixed)) if fixed else seen).chosen
+    return chosen.join(named, on=Shown._fields, nulls_equal=True).select(*COLUMNS.setting, "series", "draw")
 
 
 def _points(long: pl.DataFrame, seen: Evidence) -> pl.DataFrame:
     """Means with intervals, where every trial has a value."""
     n = seen.size
-    reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) / np.sqrt(n) if n > 1 else None
+    reach = t_quantile(LEVEL, n - 1) / np.sqrt(n) if n > 1 else None
     at = (*_KEYS, "measure", "x")
     whole = long.group_by(at, maintain_order=True).agg(defined=pl.col("value").count())
     whole = whole.filter(defined=len(seen.trials))
-    each = "draw" if seen.selection == "held-out" else "trial"
     return (
         long.join(whole, on=at, how="semi", maintain_order="left")
-        .group_by(*at, each, maintain_order=True)
-        .agg(pl.col("value").mean(), pl.col("setting").first())
+        .group_by(*at, "draw" if seen.held_out else "trial", maintain_order=True)
+        .agg(pl.col("value").mean())
         .group_by(at, maintain_order=True)
-        .agg(mean=pl.col("value").mean(), spread=pl.col("value").std(), n=pl.len(), setting=_in_short("setting"))
+        .agg(mean=pl.col("value").mean(), spread=pl.col("value").std(), n=pl.len())
         .with_columns(low=pl.col("mean") - pl.col("spread") * reach, high=pl.col("mean") + pl.col("spread") * reach)
         .with_columns(pl.col("mean", "low", "high").round_sig_figs(4))
         .drop("spread")
         .sort("missingness", "measure", "series", "x")
     )
-
-
-def _in_short(column: str) -> pl.Expr:
-    """The most frequent text, and in how many of all draws it is that, if not in all."""
-    most = pl.col(column).sort().mode(maintain_order=True).first()
-    times = (pl.col(column) == most).sum()
-    return pl.when(times == pl.len()).then(most).otherwise(pl.format("{} in {} of {}", most, times, pl.len()))

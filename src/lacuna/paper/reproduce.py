@@ -1,4 +1,7 @@
-"""From nothing to the page: run what is missing, judge the claims, write the files.
+"""From nothing to the page: which studies there are; run what is missing, judge the claims, write the files.
+
+The reduced studies are parts of the full ones: the same runs under the same names, only fewer. So nothing that was run
+for one is run again for the other.
 
 Everything is in one folder: ``store/``, all runs ever made there; ``results.parquet``, those this command asked for;
 ``claims.json``, what they say of each claim; and the page.
@@ -13,26 +16,113 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from lacuna import __version__
 from lacuna.files import write_whole
-from lacuna.paper.claims import Finding, judge
-from lacuna.paper.comparison import Standings, against_tuned, against_untuned
+from lacuna.paper.claims import judge
+from lacuna.paper.comparison import Comparisons, against_tuned, against_untuned
 from lacuna.paper.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
-from lacuna.paper.plan import FOLDER, Form, beyond_studies, confirming_studies, paper_studies, tuning_studies
+from lacuna.paper.page import write_page
+from lacuna.paper.verdicts import Finding
 from lacuna.study.engines import Local
 from lacuna.study.runner import Progress, run_studies
 from lacuna.study.spec import Study
 from lacuna.study.store import Store, export
 
+Form = Literal["full", "reduced"]
+
+FOLDER = Path(__file__).with_name("studies")
+NAMES = ("mcar", "mcolor", "mfog", "choosing-k", "mixing", "stay")
+BEYOND = ("default", "fixed")
+
 Watch = Callable[[str, Progress], None]
 """Told, now and then, what is being run and how far it is."""
 
-PageWriter = Callable[[Path, pl.DataFrame, Sequence[Finding], Standings, dict[str, Any], Sequence[Draw]], Path]
-"""Writes the page into a folder, from the runs, what they say, what was done, and the draws; gives the file to open."""
+# --- the studies --------------------------------------------------------------------------------------------------
+
+
+def paper_studies(form: Form = "full", reading: Reading = "episodic", folder: Path = FOLDER) -> list[Study]:
+    """Read the paper's studies.
+
+    The files are of the episodic reading; the continuing one is the same with worlds in which nothing terminates.
+
+    Examples
+    --------
+    >>> sum(len(study) for study in paper_studies())
+    34560
+    """
+    studies = [Study.read(folder / form / f"{name}.toml") for name in NAMES]
+    return studies if reading == "episodic" else [_continuing(study) for study in studies]
+
+
+def _continuing(study: Study) -> Study:
+    data = study.spec.model_dump(exclude_defaults=True)
+    data["name"] += "-continuing"
+    data["worlds"] = [world | {"continuing": True} for world in data["worlds"]]
+    return Study.from_data(data, data["name"])
+
+
+def tuning_studies(studies: Sequence[Study], draws: Sequence[Draw]) -> list[Study]:
+    """Give the same studies on the tuning trials of other draws; nobody looks at their curves, so they have none."""
+    found = []
+    for draw in draws:
+        for study in studies:
+            data = study.spec.model_dump(exclude_defaults=True, exclude={"curve_points"})
+            data |= {"name": f"{study.spec.name} from {draw.tuning[0]}"}
+            found.append(Study.from_data(data | _on(draw.tuning), data["name"]))
+    return found
+
+
+def _on(trials: Sequence[int]) -> dict[str, int]:
+    """Say in the words of a study which trials it has; they follow each other."""
+    return {"first_trial": trials[0], "trials": len(trials)}
+
+
+def beyond_studies(trials: Sequence[int], folder: Path = FOLDER) -> list[Study]:
+    """Read the studies of what is not in the paper, to be run on the given trials, which follow each other.
+
+    Examples
+    --------
+    >>> [study.spec.name for study in beyond_studies(range(5))]
+    ['default', 'fixed']
+    """
+    found = []
+    for name in BEYOND:
+        data = Study.read(folder / f"{name}.toml").spec.model_dump(exclude_defaults=True)
+        found.append(Study.from_data(data | _on(trials), name))
+    return found
+
+
+def confirming_studies(table: pl.DataFrame, reading: Reading, like: Study, draws: Sequence[Draw]) -> list[Study]:
+    """Make studies that run what each draw chose on its fresh trials, with steps and curve as in `like`.
+
+    A study crosses all its choices, so there is one for each draw and kind of missingness, with staying allowed or not.
+    """
+    chosen = settings_looked_at(Evidence.of(table, reading, "held-out", draws)).drop("among")
+    groups = chosen.unique(maintain_order=True).partition_by("draw", "missingness", "stay", maintain_order=True)
+    return [_confirming(group, reading, like, draws[group["draw"][0]].fresh) for group in groups]
+
+
+def _confirming(chosen: pl.DataFrame, reading: Reading, like: Study, fresh: Sequence[int]) -> Study:
+    missingness, stay = chosen["missingness"][0], chosen["stay"][0]
+    world = {word: True for word, on in (("stay", stay), ("continuing", reading == "continuing")) if on}
+    name = " ".join(["held-out", missingness.replace(":", " "), *world, "from", str(fresh[0])])
+    methods = [
+        {"name": row["method"]} | {key: row[key] for key in ("K", "p_shuffle", "alpha", "gamma", "epsilon")
+                                   if key not in ("K", "p_shuffle") or row["K"] is not None}
+        for row in chosen.iter_rows(named=True)
+    ]  # fmt: skip
+    data: dict[str, Any] = {
+        "name": name, "steps": like.spec.steps, "curve_points": like.spec.curve_points, "missingness": [missingness],
+        "worlds": [{"name": "lake"} | world], "methods": methods,
+    }  # fmt: skip
+    return Study.from_data(data | _on(fresh), name)
+
+
+# --- from the studies to the files --------------------------------------------------------------------------------
 
 
 class RunsFailedError(RuntimeError):
@@ -119,7 +209,7 @@ def gather(
     return Gathered(out, request, table, about, draws, [(world, name) for world, _, name in beyond[-1].problems])
 
 
-def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple[Path, ...]]:
+def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
     """Judge the claims and write all files; gives the findings and the files, the page last."""
     out, table, request = gathered.out, gathered.table, gathered.request
     findings = [
@@ -128,24 +218,26 @@ def write_up(gathered: Gathered, page: PageWriter) -> tuple[list[Finding], tuple
         for selection in request.selections
         for finding in judge(table, reading=reading, selection=selection, draws=gathered.draws)
     ]
-    stands = standings(gathered)
+    compared = comparisons(gathered)
     results, claims = out / "results.parquet", out / "claims.json"
     export(table, results)
     content = {
         "about": gathered.about,
         "findings": [finding.as_dict() for finding in findings],
-        "standings": {way: [standing.as_dict() for standing in rows] for way, rows in stands.items()},
+        "comparisons": {way: [one.as_dict() for one in rows] for way, rows in compared.items()},
     }
     text = json.dumps(content, indent=1, ensure_ascii=False).removesuffix("\n}")
     write_whole(claims, f"{text},\n{_choices(gathered)}\n}}\n".encode())
-    return findings, (results, claims, page(out, table, findings, stands, gathered.about, gathered.draws))
+    return findings, (
+        results, claims, write_page(out, table, findings, compared, gathered.about, gathered.draws),
+    )  # fmt: skip
 
 
 def _choices(gathered: Gathered) -> str:
     """Give the settings that were chosen as a table in JSON, a line for each row: there are thousands."""
     request = gathered.request
     tables = [
-        settings_looked_at(Evidence(gathered.table, reading, selection, gathered.draws)).select(
+        settings_looked_at(Evidence.of(gathered.table, reading, selection, gathered.draws)).select(
             pl.lit(reading).alias("reading"), pl.lit(selection).alias("selection"), pl.all()
         )
         for reading in request.readings
@@ -156,10 +248,10 @@ def _choices(gathered: Gathered) -> str:
     return f' "choices": {{\n "columns": {json.dumps(table.columns)},\n "rows": [\n{rows}\n ]}}'
 
 
-def standings(gathered: Gathered) -> Standings:
-    """Say where our default stands: in the paper's problems, by the way of choosing, and where nothing is tuned."""
+def comparisons(gathered: Gathered) -> Comparisons:
+    """Compare our default with the paper's methods: on the paper's problems, by the way of choosing, and untuned."""
     table = gathered.table
-    seen = {name: Evidence(table, "episodic", name, gathered.draws) for name in gathered.request.selections}
+    seen = {name: Evidence.of(table, "episodic", name, gathered.draws) for name in gathered.request.selections}
     tuned = {name: against_tuned(evidence) for name, evidence in seen.items()}
     *_, shown = seen.values()
     return tuned | {"untuned": against_untuned(table, shown.trials, gathered.untuned)}

@@ -1,4 +1,4 @@
-"""What a claim is, and what the paper's words mean in numbers: fixed beforehand, each with its reason.
+"""What the paper's words mean in numbers: fixed beforehand, each with its reason.
 
 The scale: a step on land costs 1, a step in water 10, the goal pays 100. The best policy that knows everything earns
 90.99 an episode, in about ten steps, hence about 9 a step.
@@ -6,11 +6,8 @@ The scale: a step on land costs 1, a step in water 10, the goal pays 100. The be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from lacuna.paper.evidence import Evidence
-from lacuna.paper.verdicts import Asked, Region
+from lacuna.paper.evidence import Rates
+from lacuna.paper.verdicts import Region
 
 SIMILAR = Region(-5.0, 5.0)
 """Similar, no difference: within half a step in water per episode, a twentieth of what the goal pays."""
@@ -45,28 +42,6 @@ SLIGHTLY_FASTER = Region(0.0, 0.9)
 NOT_USED = Region(high=0.02)
 """Not used: fewer than one step in fifty; choosing among nine actions at random would stay in one of nine."""
 
-PER_EPISODE, PER_STEP, RATIO, SHARE = "reward per episode", "reward per step, first 10,000", "ratio", "share of steps"
-PER_TENTH = "reward per episode per 0.1 of θ"
-
 LOW, MODERATE = 0.1, 0.4
+FEW, SOME, MANY, GROWN = Rates(0, LOW), Rates(LOW, MODERATE), Rates(MODERATE), Rates(LOW)
 """Low missingness is θ up to 0.1. Higher missingness is θ above 0.4, the line the paper draws for single imputation."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper: what it says, what is compared, what decides and why, and the function that asks."""
-
-    id: str
-    section: str
-    text: str
-    figure: str
-    compared: str
-    threshold: str
-    check: Callable[[Evidence], Sequence[Asked]]
-
-
-def claim(
-    name: str, *, section: str, text: str, figure: str, compared: str, threshold: str
-) -> Callable[[Callable[[Evidence], Sequence[Asked]]], Claim]:
-    """Make a claim of the function that checks it."""
-    return lambda check: Claim(name, section, text, figure, compared, threshold, check)

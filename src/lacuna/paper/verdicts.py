@@ -19,11 +19,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.study.statistics import mean_interval
+from lacuna.quantities import number_text
+from lacuna.study.statistics import LEVEL, mean_interval
 
 Verdict = Literal["supported", "not supported", "undecided"]
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,6 @@ class Sample:
 
     values: NDArray[np.float64]
     gaps: tuple[str, ...] = ()
-
-    def __add__(self, other: Sample) -> Sample:
-        return Sample(self.values + other.values, _united(self, other))
 
     def __sub__(self, other: Sample) -> Sample:
         return Sample(self.values - other.values, _united(self, other))
@@ -59,19 +55,20 @@ class Region:
 
     Examples
     --------
-    >>> print(Region(0), "|", Region(high=0.9), "|", Region(-5, 5), "|", Region(0, 10))
-    above 0 | below 0.9 | within ±5 | between 0 and 10
+    >>> print(Region(0), "|", Region(high=0.9), "|", Region(-5, 5), "|", Region(-1, 10))
+    above 0 | below 0.9 | within ±5 | between −1 and 10
     """
 
     low: float = -inf
     high: float = inf
 
     def __str__(self) -> str:
+        low, high = number_text(self.low, "g"), number_text(self.high, "g")
         if self.high == inf:
-            return f"above {self.low:g}"
+            return f"above {low}"
         if self.low == -inf:
-            return f"below {self.high:g}"
-        return f"within ±{self.high:g}" if self.low == -self.high else f"between {self.low:g} and {self.high:g}"
+            return f"below {high}"
+        return f"within ±{high}" if self.low == -self.high else f"between {low} and {high}"
 
     def judge(self, low: float, high: float) -> Verdict:
         """Say whether an interval lies wholly inside, wholly outside, or across the border."""
@@ -85,8 +82,8 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One thing that was compared: the effect, its interval at `LEVEL`, and what was wanted of it."""
+class Answer:
+    """What came of one comparison: the effect, its interval, and what was wanted of it."""
 
     label: str
     effect: float | None
@@ -104,9 +101,9 @@ class Comparison:
 
 
 class Asked(Protocol):
-    """Something that gives a comparison at any level of confidence."""
+    """A question that can be answered at any level of confidence."""
 
-    def answer(self, level: float) -> Comparison:
+    def answer(self, level: float) -> Answer:
         """Compare, with an interval at the given level."""
         ...
 
@@ -120,14 +117,14 @@ class Ask:
     wanted: Region
     unit: str
 
-    def answer(self, level: float) -> Comparison:
+    def answer(self, level: float) -> Answer:
         """Compare; undecided where something is missing, or where the trials say nothing about their spread."""
-        blank = Comparison(self.label, None, None, None, self.unit, str(self.wanted), "undecided")
+        blank = Answer(self.label, None, None, None, self.unit, str(self.wanted), "undecided")
         if self.sample.gaps:
             return replace(blank, note="; ".join(self.sample.gaps))
         if not np.isfinite(self.sample.values).all():
             return replace(blank, note="not defined in every trial")
-        effect, low, high, _ = mean_interval(self.sample.values, level, kind="t")
+        effect, low, high, _ = mean_interval(self.sample.values, level)
         if low is None or high is None:
             return replace(blank, effect=effect, note="a single trial gives no interval")
         clearance = self.wanted.clearance(effect)
@@ -150,7 +147,7 @@ class OneOf:
     label: str
     asked: Sequence[Ask]
 
-    def answer(self, level: float) -> Comparison:
+    def answer(self, level: float) -> Answer:
         """Supported if one holds at a level corrected for their number; not supported if all fail."""
         strict = [ask.answer(1 - (1 - level) / len(self.asked)) for ask in self.asked]
         best = max(strict, key=lambda found: found.margin)
@@ -174,12 +171,12 @@ class Basis(NamedTuple):
     draws: int = 1
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The trials in words.
 
         Examples
         --------
-        >>> Basis("episodic", "as-published", 5).told, Basis("episodic", "held-out", 160, 8).told
+        >>> Basis("episodic", "as-published", 5).in_words, Basis("episodic", "held-out", 160, 8).in_words
         ('5 trials', '160 fresh trials in 8 draws')
         """
         fresh = "fresh " if self.selection == "held-out" else ""
@@ -203,7 +200,7 @@ class Finding:
     low: float | None
     high: float | None
     unit: str
-    parts: tuple[Comparison, ...]
+    parts: tuple[Answer, ...]
     note: str
 
     @property
@@ -259,7 +256,7 @@ def most_wrong_by_chance(findings: Sequence[Finding]) -> float:
     return sum(wrong[finding.verdict] for finding in findings)
 
 
-def _note(verdict: Verdict, shown: Comparison, parts: Sequence[Comparison], refuted: int) -> str:
+def _note(verdict: Verdict, shown: Answer, parts: Sequence[Answer], refuted: int) -> str:
     """Say which part is shown, and why the verdict is no better."""
     here = "" if len(parts) == 1 else f"{shown.label}, wanted {shown.wanted}. "
     if verdict == "supported":

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from lacuna.files import write_whole
 from lacuna.report.page import Spec
 
 FORMATS = ("svg", "pdf", "png")
@@ -33,9 +34,9 @@ def write_files(spec: Spec, folder: Path, name: str) -> dict[str, Path]:
 
     Examples
     --------
-    >>> from lacuna.paper.world_chart import worlds
-    >>> sorted(path.name for path in write_files(spec_of(worlds()), Path("figures"), "worlds").values())
-    ['worlds.pdf', 'worlds.png', 'worlds.svg']
+    >>> dots = alt.Chart(alt.InlineData(values=[{"x": 1}])).mark_point().encode(x="x:Q")
+    >>> sorted(path.name for path in write_files(spec_of(dots), Path("figures"), "dots").values())
+    ['dots.pdf', 'dots.png', 'dots.svg']
     """
     folder.mkdir(parents=True, exist_ok=True)
     svg = vl_convert.vegalite_to_svg(spec, vl_version=_VERSION)
@@ -47,5 +48,5 @@ def write_files(spec: Spec, folder: Path, name: str) -> dict[str, Path]:
     paths = {}
     for kind, data in content.items():
         paths[kind] = folder / f"{name}.{kind}"
-        paths[kind].write_bytes(data)
+        write_whole(paths[kind], data)
     return paths

@@ -9,64 +9,68 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 import polars as pl
 
-from lacuna.paper.points import PATH, REWARD, STAY, WATER
-from lacuna.report.styles import BLACK, Look
-
-TITLES = {
-    REWARD: "Total reward", WATER: "Steps in water (log)", PATH: "Path length (log)", STAY: "Stay actions",
-}  # fmt: skip
-LOGARITHMIC = (WATER, PATH)
-
-LOWEST = -100.0
-"""Where the axis of rewards ends: methods that fail earn minus a thousand, and would squash all others."""
-
-CLOSE_UP = 60.0
-"""Where it ends in the close-up."""
+from lacuna.quantities import number_text
+from lacuna.report.styles import BLACK, Style
 
 _WIDTH, _HEIGHT = 230, 190
 _NAMES_OF_X = {"rate": "θ", "steps": "steps"}
 _INK, _SOFT, _LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
 
 
+class Floor(NamedTuple):
+    """Where a linear axis ends though values lie below, which would squash all others; and where in the close-up."""
+
+    lowest: float
+    close_up: float
+
+
 @dataclass(frozen=True)
 class Panel:
-    """One panel: which rows it shows (those whose ``panel`` is `key`), of which measure, under which title."""
+    """One panel: the rows whose ``panel`` is `key`, under a title, on a scale that fits what they measure."""
 
     key: str
-    measure: str
     title: str
+    scale: Literal["linear", "log", "share"] = "linear"
     against: Literal["rate", "steps"] = "steps"
     line: float | None = None
     """A level to mark, such as the optimum."""
+    floor: Floor | None = None
+    """For a linear scale; the panels of a chart share one."""
 
 
-def chart_of(points: pl.DataFrame, panels: Sequence[Panel], looks: Sequence[Look], columns: int = 3) -> alt.ConcatChart:
+def chart_of(
+    points: pl.DataFrame, panels: Sequence[Panel], styles: Sequence[Style], columns: int = 3
+) -> alt.ConcatChart:
     """Lay panels out in columns; they share colours, and a legend of the series that have points.
 
     Parameters
     ----------
     points
-        Rows as `lacuna.paper.points` gives them.
+        Rows with ``panel``, ``series``, ``x``, ``mean`` and the bounds of its interval, ``low`` and ``high``.
     panels
         In reading order; those without a row are left out.
-    looks
+    styles
         Of the series, in the order of the legend.
     columns
         How many panels side by side.
     """
     present = set(points["series"])
-    seen = [look for look in looks if look.name in present]
+    seen = [style for style in styles if style.name in present]
     drawn = [panel for panel in panels if (points["panel"] == panel.key).any()]
-    on_axis = (pl.col("mean") > 0) | ~pl.col("measure").is_in(LOGARITHMIC)
+    logarithmic = [panel.key for panel in drawn if panel.scale == "log"]
+    on_axis = (pl.col("mean") > 0) | ~pl.col("panel").is_in(logarithmic)
     wanted = pl.col("panel").is_in([panel.key for panel in drawn])
     rows = points.filter(on_axis & wanted).select("panel", "series", "x", "mean", "low", "high")
-    meta = {"columns": columns, "series": [look.as_dict() for look in seen], "close_up": CLOSE_UP}
-    choices = {"hidden": [], "lowest": LOWEST, "intervals": True}
+    meta: dict[str, Any] = {"columns": columns, "series": [style.as_dict() for style in seen]}
+    choices: dict[str, Any] = {"hidden": [], "intervals": True}
+    for lowest, close_up in {panel.floor for panel in drawn if panel.floor}:
+        meta |= {"close_up": close_up}
+        choices |= {"lowest": lowest}
     chart = alt.concat(
         *(_panel(panel, rows.filter(panel=panel.key), seen, i) for i, panel in enumerate(drawn)),
         params=[alt.VariableParameter(name=name, value=value) for name, value in choices.items()],
@@ -107,21 +111,21 @@ def _finding(panel: Panel, rows: pl.DataFrame) -> str:
         return f"{panel.title}: nothing above 0."
     at = rows.group_by("x").len().sort("len", "x")["x"][-1]
     ranked = rows.filter(x=at).sort("mean")
-    style = ".1%" if panel.measure == STAY else ".4g"
-    words = [f"{row['series']} {format(row['mean'], style).replace('-', '−')}" for row in ranked.iter_rows(named=True)]
+    form = ".1%" if panel.scale == "share" else ".4g"
+    words = [f"{row['series']} {number_text(row['mean'], form)}" for row in ranked.iter_rows(named=True)]
     place = f"at θ = {at:g}" if panel.against == "rate" else f"after {at:,.0f} steps"
     return f"{panel.title}, {place}: highest {words[-1]}, lowest {words[0]}."
 
 
-def _panel(panel: Panel, rows: pl.DataFrame, looks: Sequence[Look], place: int) -> alt.LayerChart:
-    names = [look.name for look in looks]
-    colour = alt.Color("series:N").scale(domain=names, range=[look.colour for look in looks])
-    dash = alt.StrokeDash("series:N").scale(domain=names, range=[list(look.dash) for look in looks])
-    shape = alt.Shape("series:N", legend=None).scale(domain=names, range=[look.shape for look in looks])
+def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: int) -> alt.LayerChart:
+    names = [style.name for style in styles]
+    colour = alt.Color("series:N").scale(domain=names, range=[style.colour for style in styles])
+    dash = alt.StrokeDash("series:N").scale(domain=names, range=[list(style.dash) for style in styles])
+    shape = alt.Shape("series:N", legend=None).scale(domain=names, range=[style.shape for style in styles])
     x = _horizontal(panel, rows, "x")
     axis, scale = _vertical(panel, rows)
     mean, low = (alt.Y(f"{name}:Q", axis=axis, scale=scale) for name in ("mean", "low"))
-    clip = panel.measure == REWARD  # the only axis that may end before its values do
+    clip = panel.floor is not None  # no other axis ends before its values do
     shown = alt.Chart().transform_filter(f"datum.panel === '{panel.key}'")
     shown = shown.transform_filter("indexof(hidden, datum.series) < 0")
     bounds = _bounded(panel, rows)
@@ -155,28 +159,32 @@ def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
 
 def _vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
     lowest, highest = _extent(panel, rows)
-    if panel.measure in LOGARITHMIC:
+    if panel.scale == "log":
         axis = alt.Axis(title=None, format="~g", values=_ticks(lowest, highest), minExtent=36)
         return axis, alt.Scale(type="log", domain=[lowest, highest], nice=False)
-    if panel.measure == REWARD:
+    if panel.scale == "linear":
         axis = alt.Axis(title=None, tickCount=5, minExtent=36)
-        bottom = alt.ExprRef(f"max(lowest, {lowest:.4g})")
-        return axis, alt.Scale(domainMin=bottom, domainMax=highest, nice=False, zero=False)
+        return axis, alt.Scale(domainMin=alt.ExprRef(_bottom(panel, lowest)), domainMax=highest, nice=False, zero=False)
     axis = alt.Axis(title=None, format="~%", values=_even_ticks(highest), minExtent=36)
     return axis, alt.Scale(domain=[0, highest], nice=False)
 
 
+def _bottom(panel: Panel, lowest: float) -> str:
+    return f"{lowest:.4g}" if panel.floor is None else f"max(lowest, {lowest:.4g})"
+
+
 def _extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
     """From what to what an axis goes: over all means, with a little room; bands may leave it."""
-    means = rows["mean"] if panel.measure not in LOGARITHMIC else rows["mean"].filter(rows["mean"] > 0)
-    values = [float(value) for value in means] or [1.0]
+    values = [float(value) for value in rows["mean"]] or [1.0]
     lowest, highest = min(values), max(values)
-    if panel.measure in LOGARITHMIC:
+    if panel.scale == "log":
         return lowest / 1.25, highest * 1.25
-    if panel.measure == REWARD:
-        highest = max(highest, panel.line or highest)
-        return lowest - 5, highest + 4
-    return 0.0, max(highest * 1.08, 0.0105)
+    if panel.scale == "share":
+        return 0.0, max(highest * 1.08, 0.0105)
+    highest = max(highest, panel.line or highest)
+    shown = lowest if panel.floor is None else max(lowest, panel.floor.lowest)
+    room = 0.03 * abs(highest - shown) or 1.0
+    return lowest - room, highest + room
 
 
 def _ticks(lowest: float, highest: float) -> list[float]:
@@ -207,9 +215,9 @@ def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     logarithm cannot take is kept off.
     """
     lowest, highest = _extent(panel, rows)
-    bottom = f"max(lowest, {lowest:.4g})" if panel.measure == REWARD else f"{lowest:.4g}"
+    bottom = _bottom(panel, lowest)
     if panel.against == "rate":
-        if panel.measure not in LOGARITHMIC:
+        if panel.scale != "log":
             return {}
         bottom, highest = f"{lowest / 1000:.4g}", highest * 1000
     return {
@@ -226,7 +234,7 @@ def _level(panel: Panel) -> Iterator[alt.Chart]:
 
 def _under_pointer(shown: alt.Chart, panel: Panel, x: alt.X, place: int) -> alt.Chart:
     """A line at the nearest place, with the values of all series there."""
-    number = "'.3%'" if panel.measure == STAY else "'.4~g'"
+    number = "'.3%'" if panel.scale == "share" else "'.4~g'"
     mean, low, high = (f"format(datum.{name}, {number})" for name in ("mean", "low", "high"))
     label = f"isValid(datum.low) ? {mean} + '  [' + {low} + ', ' + {high} + ']' : {mean}"
     name = _NAMES_OF_X[panel.against]

@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 
 from lacuna.report.panels import print_config
-from lacuna.report.styles import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Look
+from lacuna.report.styles import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Style
 from lacuna.theory.bandit import IMPUTED_MEANS, MISSING_AS_STATE, RULE_NAMES, make_rule, run_bandit
 from lacuna.theory.measuring import standard_error
 from lacuna.theory.on_acting import (
@@ -308,7 +308,7 @@ def all_curves(conclusions: Iterable[Conclusion], effort: float, seed: int, work
 
 def draw(curves: Curves) -> alt.ConcatChart:
     """Draw a figure: panels side by side that share colours, a legend, and a switch for every series."""
-    styles = [Look(name, *_STYLES[style]) for name, style in curves.series.items()]
+    styles = [Style(name, *_STYLES[style]) for name, style in curves.series.items()]
     chart: alt.ConcatChart = alt.concat(
         *(_panel(key, panel, curves, styles) for key, panel in curves.panels.items()),
         columns=curves.columns,
@@ -322,7 +322,7 @@ def draw(curves: Curves) -> alt.ConcatChart:
     return chart
 
 
-def _panel(key: str, panel: Panel, curves: Curves, styles: list[Look]) -> alt.LayerChart:
+def _panel(key: str, panel: Panel, curves: Curves, styles: list[Style]) -> alt.LayerChart:
     names = [style.name for style in styles]
     colour = alt.Color("series:N").scale(domain=names, range=[style.colour for style in styles])
     dash = alt.StrokeDash("series:N", legend=None).scale(domain=names, range=[list(style.dash) for style in styles])

@@ -1,4 +1,4 @@
-"""Where our default stands: the right runs are compared, the best is the best, and shares are of the right gap."""
+"""Our default against the others: the right runs are compared, the best is the best, shares are of the right gap."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import paper_runs
 from lacuna.learning.methods import YARDSTICKS
 from lacuna.learning.settings import DEFAULT
-from lacuna.paper.comparison import KNOWING, OURS, PAPERS, REACHABLE, Standing, against_tuned, against_untuned
+from lacuna.paper.comparison import KNOWING, OURS, PAPERS, REACHABLE, Comparison, against_tuned, against_untuned
 from lacuna.paper.evidence import Evidence, Shown
-from lacuna.paper.plan import beyond_studies
+from lacuna.paper.reproduce import beyond_studies
 from lacuna.paper.verdicts import Basis
 from lacuna.study.runner import execute
 from lacuna.study.selection import with_open_episode
@@ -30,7 +30,7 @@ def test_the_paper_has_sixteen_methods_and_ours_is_none_of_them() -> None:
     assert set(KNOWING) == set(YARDSTICKS)
 
 
-def test_a_standing_is_what_its_numbers_say() -> None:
+def test_a_comparison_is_what_its_numbers_say() -> None:
     values = {
         V2: np.array([60.0, 62.0, 64.0]),
         MI: np.array([70.0, 74.0, 72.0]),
@@ -39,7 +39,7 @@ def test_a_standing_is_what_its_numbers_say() -> None:
         KNOWING["qmdp-rewards"]: np.array([82.0, 84.0, 83.0]),
         KNOWING["optimum"]: np.array([90.0, 91.0, 92.0]),
     }
-    found = Standing.of("lake", "mcar:0.8", FOUR, values)
+    found = Comparison.of("lake", "mcar:0.8", FOUR, values)
     assert found is not None
     assert found.best == MI
     assert (found.theirs.estimate, found.ours.estimate, found.ahead.estimate) == (72.0, 78.0, 6.0)
@@ -56,44 +56,46 @@ def test_a_standing_is_what_its_numbers_say() -> None:
 
 def test_without_a_way_to_go_there_is_no_share() -> None:
     values = {V2: np.array([60.0, 62.0, 64.0]), OURS: np.array([61.0, 60.0, 66.0])}
-    plain = Standing.of("lake", "mcar:0.8", FOUR, values)
+    plain = Comparison.of("lake", "mcar:0.8", FOUR, values)
     assert plain is not None
     assert plain.share is None
     # The gap is counted to who sees what an agent sees: not to one who ignores rewards, nor to one who knows all.
     others = {KNOWING[name]: np.array([80.0, 84.0, 82.5]) for name in YARDSTICKS if name != "qmdp-rewards"}
-    without = Standing.of("lake", "mcar:0.8", FOUR, values | others)
+    without = Comparison.of("lake", "mcar:0.8", FOUR, values | others)
     assert without is not None
     assert without.share is None
-    level = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING[REACHABLE]: np.array([63.0, 61.0, 62.0])})
+    level = Comparison.of("lake", "mcar:0.8", FOUR, values | {KNOWING[REACHABLE]: np.array([63.0, 61.0, 62.0])})
     assert level is not None
     assert level.share is None
-    above = Standing.of("lake", "mcar:0.8", FOUR, values | {KNOWING[REACHABLE]: np.array([50.0, 51.0, 52.5])})
+    above = Comparison.of("lake", "mcar:0.8", FOUR, values | {KNOWING[REACHABLE]: np.array([50.0, 51.0, 52.5])})
     assert above is not None
     assert above.share is None
-    assert Standing.of("lake", "mcar:0.8", FOUR, {V2: values[V2]}) is None
-    assert Standing.of("lake", "mcar:0.8", FOUR, {OURS: values[OURS]}) is None
+    assert Comparison.of("lake", "mcar:0.8", FOUR, {V2: values[V2]}) is None
+    assert Comparison.of("lake", "mcar:0.8", FOUR, {OURS: values[OURS]}) is None
 
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_tuned_methods_are_compared_on_the_trials_of_their_selection(fresh: bool) -> None:
     table = paper_runs.table()
     trials = paper_runs.FRESH if fresh else paper_runs.TUNING
-    seen = Evidence(
+    seen = Evidence.of(
         table, "episodic", "held-out" if fresh else "as-published", paper_runs.DRAWS
     )  # fmt: skip
     found = against_tuned(seen)
     # Only these had more than one setting to choose from.
-    assert [standing.missingness for standing in found] == ["mcar:0.2", "mcar:0.4", "mcar:0.8"]
-    runs = with_open_episode(table.filter(pl.col("trial").is_in(trials), continuing=False))
-    for standing in found:
-        here = runs.filter(missingness=standing.missingness)
-        for name, mean in {"mi-available": standing.ours, **standing.yardsticks}.items():
+    assert [one.missingness for one in found] == ["mcar:0.2", "mcar:0.4", "mcar:0.8"]
+    runs = with_open_episode(
+        table.filter(pl.col("trial").is_in(trials), ~pl.col("parameters").str.contains("continuing"))
+    )
+    for one in found:
+        here = runs.filter(missingness=one.missingness)
+        for name, mean in {"mi-available": one.ours, **one.yardsticks}.items():
             assert mean.estimate == pytest.approx(np.mean(here.filter(method=name)[REWARD].to_list())), name
             assert mean.n == len(trials)
-        assert set(standing.yardsticks) == set(YARDSTICKS)
+        assert set(one.yardsticks) == set(YARDSTICKS)
         single = here.filter(pl.col("K").is_null(), ~pl.col("method").is_in(list(YARDSTICKS)))
         bests = [np.mean(group[REWARD].to_list()) for _, group in single.group_by("method")]
-        assert standing.theirs.estimate >= max(bests)
+        assert one.theirs.estimate >= max(bests)
 
 
 def test_untuned_methods_are_compared_at_their_defaults() -> None:
@@ -105,7 +107,7 @@ def test_untuned_methods_are_compared_at_their_defaults() -> None:
     table = pl.DataFrame(rows, schema=SCHEMA)
     problems = [("cliff-walking", "bursts:0.1,0.3"), ("cliff-walking", "mcar:0.2"), ("taxi", "mcar:0.2")]
     found = against_untuned(table, range(3), problems)
-    assert [(standing.world, standing.missingness) for standing in found] == problems[:2]
+    assert [(one.world, one.missingness) for one in found] == problems[:2]
     counted = with_open_episode(table).filter(missingness="mcar:0.2", alpha=0.1)
     assert set(found[1].yardsticks) == set(YARDSTICKS)
     assert found[1].ours.estimate == pytest.approx(np.mean(counted.filter(method="mi-available")[REWARD].to_list()))
@@ -120,7 +122,7 @@ def test_another_variant_of_ours_changes_nothing() -> None:
     variants = table.filter(method="mi-available").with_columns(parents=pl.lit(0.0), mean_total_reward=pl.lit(0.0))
     both = pl.concat([table, variants])
     found, again = (
-        against_tuned(Evidence(runs, "episodic", "as-published", paper_runs.DRAWS)) for runs in (table, both)
+        against_tuned(Evidence.of(runs, "episodic", "as-published", paper_runs.DRAWS)) for runs in (table, both)
     )
     assert found == again
     assert found

@@ -1,6 +1,6 @@
-"""Where our default stands, as the Markdown tables of docs/choosing.md.
+"""Our default against the paper's methods, as the Markdown tables of docs/choosing.md.
 
-``python benchmarks/standings.py docs/results/claims.json``, a file that ``lacuna paper --full --honest`` writes.
+``python benchmarks/comparisons.py docs/results/claims.json``, a file that ``lacuna paper --full --honest`` writes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lacuna.quantities import number_text
+
 YARDSTICKS = ("fully-observed", "mi-true-model", "qmdp-rewards")
 
 
 def number(value: float) -> str:
     """Two digits after the point; three where rewards lie between 0 and 1."""
-    return f"{value:.{2 if abs(value) >= 1 else 3}f}".replace("-", "−")
+    return number_text(value, ".2f" if abs(value) >= 1 else ".3f")
 
 
 def method(best: Mapping[str, Any]) -> str:
@@ -25,31 +27,31 @@ def method(best: Mapping[str, Any]) -> str:
     return f"`{best['method']}`" + (f", K = {best['K']}{mixing}" if best["K"] else "")
 
 
-def line(standing: Mapping[str, Any], *, world: bool) -> str:
+def line(one: Mapping[str, Any], *, world: bool) -> str:
     """A row: the best of the paper's, ours, the difference with its interval, the share of the gap, the yardsticks."""
-    ahead, share = standing["ahead"], standing["share"]
-    where = f"{standing['world']}, " if world else ""
+    ahead, share = one["ahead"], one["share"]
+    where = f"{one['world']}, " if world else ""
     cells = [
-        f"{where}`{standing['missingness']}`",
-        f"{method(standing['best'])}: {number(standing['theirs']['estimate'])}",
-        number(standing["ours"]["estimate"]),
+        f"{where}`{one['missingness']}`",
+        f"{method(one['best'])}: {number(one['theirs']['estimate'])}",
+        number(one["ours"]["estimate"]),
         f"{number(ahead['estimate'])} [{number(ahead['low'])}, {number(ahead['high'])}]",
-        "–" if share is None else f"{100 * share['estimate']:.0f} %".replace("-", "−"),
-        *(number(found["estimate"]) if (found := standing["yardsticks"].get(name)) else "–" for name in YARDSTICKS),
+        "–" if share is None else f"{number_text(100 * share['estimate'], '.0f')} %",
+        *(number(found["estimate"]) if (found := one["yardsticks"].get(name)) else "–" for name in YARDSTICKS),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def table(standings: Sequence[Mapping[str, Any]], *, world: bool) -> str:
+def table(comparisons: Sequence[Mapping[str, Any]], *, world: bool) -> str:
     """A whole table."""
     names = ["missingness", "best of the paper's", "ours", "difference", "share of the gap to QMDP", "all observed"]
     head = f"| {' | '.join([*names, 'MI, true model', 'QMDP'])} |"
-    return "\n".join([head, "|---" * 8 + "|", *(line(standing, world=world) for standing in standings)])
+    return "\n".join([head, "|---" * 8 + "|", *(line(one, world=world) for one in comparisons)])
 
 
 def main(path: Path) -> None:
-    standings = json.loads(path.read_text())["standings"]
-    for way, found in standings.items():
+    comparisons = json.loads(path.read_text())["comparisons"]
+    for way, found in comparisons.items():
         print(f"{way}\n\n{table(found, world=way == 'untuned')}\n")
 
 

@@ -1,0 +1,243 @@
+"""The two tables of the page: the claims with their verdicts, and our default against the paper's methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from markupsafe import Markup
+
+from lacuna.learning.methods import YARDSTICKS
+from lacuna.learning.settings import DEFAULT
+from lacuna.paper.claims import CLAIMS, Claim
+from lacuna.paper.comparison import REACHABLE, Comparison, Comparisons
+from lacuna.paper.verdicts import Answer, Finding
+from lacuna.quantities import number_text
+from lacuna.report.page import Cell, Row, Text, details, facts, paragraphs, table, when
+from lacuna.study.statistics import Interval
+
+Way = tuple[str, str]
+"""A reading of an episode's end, and a way of choosing settings."""
+
+_SIGNS = {"supported": "✓", "not supported": "✗", "undecided": "?"}
+_ORDER = tuple(_SIGNS)
+
+
+def ways_of(findings: Sequence[Finding]) -> list[Way]:
+    """List the readings and selections that were judged, in their order."""
+    return list(dict.fromkeys(finding.way for finding in findings))
+
+
+def in_words(way: Sequence[str]) -> tuple[str, ...]:
+    """Give the options of the page's switches for a way."""
+    return tuple(word.replace("-", " ") for word in way)
+
+
+# --- the claims ---------------------------------------------------------------------------------------------------
+
+
+def claims_table(findings: Sequence[Finding], titles: dict[str, str]) -> Markup:
+    """Make the table: verdicts at a glance, and behind each row what was compared; `titles` are those of figures."""
+    ways = ways_of(findings)
+    found = {(finding.claim, *finding.way): finding for finding in findings}
+    rows = [
+        _row(claim, [found[claim.id, *way] for way in ways if (claim.id, *way) in found], titles)
+        for claim in CLAIMS
+        if any((claim.id, *way) in found for way in ways)
+    ]
+    heads = ["Claim", "Where", *(Markup("{}, <br>{}").format(*in_words(way)) for way in ways)]
+    return Markup('<div class="cards wide-first">{}</div>').format(table(heads, rows))
+
+
+def verdict(word: str) -> Markup:
+    """Mark a verdict by its sign, its word and its colour."""
+    return Markup('<span class="verdict {}">{} {}</span>').format(word.replace(" ", "-"), _SIGNS[word], word)
+
+
+def interval(found: Finding | Answer) -> str:
+    """Write an effect with its interval.
+
+    Examples
+    --------
+    >>> interval(Answer("a minus b", 2.5, 1.0, 4.0, "reward per episode", "above 0", "supported"))
+    '2.5 [1, 4]'
+    """
+    if found.effect is None:
+        return "–"
+    bounds = "" if found.low is None or found.high is None else f" [{_short(found.low)}, {_short(found.high)}]"
+    return _short(found.effect) + bounds
+
+
+def _short(value: float) -> str:
+    return number_text(value, ".3g" if abs(value) < 1000 else ",.0f")
+
+
+def _row(claim: Claim, findings: Sequence[Finding], titles: dict[str, str]) -> Row:
+    cells = [_verdict_cell(finding) for finding in findings]
+    sections = ", ".join(part.split()[0] for part in claim.section.split(", "))
+    where = Markup('{}, <a href="#figure-{}">figure</a>').format(sections, claim.figure)
+    return Row(
+        [Markup("{}").format(claim.text), where, *cells],
+        more=_definition(claim, titles) + Markup("\n").join(_findings(findings)),
+        id=f"claim-{claim.id}",
+    )
+
+
+def _verdict_cell(finding: Finding) -> Cell:
+    text = Markup('{}<br><span class="quiet">{}</span>').format(verdict(finding.verdict), interval(finding))
+    return Cell(text, f"{_ORDER.index(finding.verdict)} {finding.verdict}")
+
+
+def _definition(claim: Claim, titles: dict[str, str]) -> Markup:
+    link = Markup('<a href="#figure-{}">{}</a>').format(claim.figure, titles.get(claim.figure, claim.figure))
+    return facts(
+        [("In the paper", claim.section), ("Compared", claim.compared), ("Decided by", claim.threshold),
+         ("Chart", link), ("Name", Markup("<code>{}</code>").format(claim.id))]
+    )  # fmt: skip
+
+
+def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
+    for finding in findings:
+        words = ", ".join(in_words(finding.way)).capitalize()
+        yield Markup("<h4>{}: {}, {}</h4>").format(words, verdict(finding.verdict), finding.basis.in_words)
+        if finding.note:
+            yield paragraphs(finding.note)
+        rows: list[Sequence[Text | Cell]] = [
+            [part.label, Cell(interval(part), part.effect), part.unit, part.wanted, verdict(part.verdict)]
+            for part in finding.parts
+        ]
+        parts = table(["Comparison", "Effect, 95 % interval", "Unit", "Wanted", "Verdict"], rows)
+        yield details(f"All {len(rows)} comparisons", parts) if len(rows) > 1 else parts
+
+
+# --- our default --------------------------------------------------------------------------------------------------
+
+
+def beyond_section(comparisons: Comparisons, ways: Iterable[Way], figure: Markup) -> Markup:
+    """Make the section: a chart, the paper's problems with its methods tuned, and four worlds with nothing tuned.
+
+    Parameters
+    ----------
+    comparisons
+        By the way of choosing settings. All are of the episodic reading, where optimal values need no discount.
+    ways
+        The readings and ways of choosing that the page's switches offer.
+    figure
+        The chart.
+    """
+    settings = {"K": DEFAULT.K, "α": DEFAULT.alpha, "γ": DEFAULT.gamma, "ε": DEFAULT.epsilon}
+    settings |= {"smoothing": DEFAULT.smoothing, "parents": DEFAULT.parents, "optimism": DEFAULT.optimism}
+    intro = paragraphs(
+        Markup(
+            "The default of this library is not in the paper: <code>{}</code> ({}) learns from every pair of values of "
+            "a component that was really seen, finds out which component depends on which, and counts an action not "
+            "yet tried as a little better. It has one setting for every problem, because a trial cannot tune. How far "
+            "it is from what could be reached is told by yardsticks, which know what no agent can."
+        ).format(DEFAULT.method, ", ".join(f"{name} = {value:g}" for name, value in settings.items()))
+    )
+    tuned = [Markup("<div {}>{}</div>").format(when(*in_words(way)), _tuned(comparisons, *way)) for way in ways]
+    return intro + figure + Markup("\n").join([*tuned, _untuned(comparisons.get("untuned", ()))])
+
+
+def in_short(comparisons: Comparisons, ways: Iterable[Way]) -> Markup:
+    """Say in one sentence how our default compares, for each way of choosing the paper's settings."""
+    blocks = [
+        Markup("<div {}>{}</div>").format(when(*in_words((reading, selection))), paragraphs(_sentence(found)))
+        for reading, selection in ways
+        if reading == "episodic" and (found := comparisons.get(selection))
+    ]
+    return Markup("\n").join(blocks)
+
+
+def _sentence(found: Sequence[Comparison]) -> Markup:
+    most = max(found, key=lambda one: one.ahead.estimate)
+    ahead, behind = sum(one.clearly_ahead for one in found), sum(one.clearly_behind for one in found)
+    return Markup(
+        "On {} the default of this library, at its one setting, is clearly ahead of the best of the paper's "
+        "tuned methods in {} of {} problems, clearly behind in {}, and undecided in {}; most ahead under "
+        '<code>{}</code>, {} against {}, {} (<a href="#beyond">beyond the paper</a>).'
+    ).format(
+        found[0].basis.in_words, ahead, len(found), behind, len(found) - ahead - behind, most.missingness,
+        _number(most.ours.estimate), _number(most.theirs.estimate), most.best,
+    )  # fmt: skip
+
+
+def _tuned(comparisons: Comparisons, reading: str, selection: str) -> Markup:
+    title = Markup("<h3>The paper's problems, its methods tuned</h3>")
+    if reading != "episodic":
+        return title + paragraphs(
+            "Our default was run in the episodic reading only, where optimal values need no discount: switch to it."
+        )
+    found = comparisons.get(selection, ())
+    if not found:
+        return title + paragraphs("Ours was not run on the trials shown.")
+    tuned = "five trials of their own in each draw" if selection == "held-out" else "the very trials shown"
+    text = (
+        f"Each of the paper's methods at the best of its settings under each kind of missingness, chosen on {tuned}; "
+        f"the best of these methods against ours at its one setting, on the same {found[0].basis.in_words}. "
+        "Which one is best is picked on the trials shown, which favours the paper's. Reward per episode over whole "
+        "runs, open and cut episodes counted; 95 % intervals. The gap is counted to QMDP with the true model and the "
+        "exact belief given all that an agent is told, rewards included: 0 % is the best of the paper's and 100 % that "
+        "QMDP; below 0 ours is behind. The other QMDP ignores rewards. "
+    )
+    return title + paragraphs(text + _counted(found)) + _table(found)
+
+
+def _untuned(found: Sequence[Comparison]) -> Markup:
+    title = Markup("<h3>Four worlds, nothing tuned</h3>")
+    if not found:
+        return title + paragraphs("These worlds were not run.")
+    text = (
+        "Every method at one fixed setting (α = 0.1, γ = 1, K = 10, no ε), also where missingness comes in bursts; "
+        f"{found[0].basis.in_words}. All four had a part in choosing the constants of the default, on other trials. "
+    )
+    return title + paragraphs(text + _counted(found)) + _table(found, worlds=True)
+
+
+def _counted(found: Sequence[Comparison]) -> str:
+    """How often ours is ahead and behind, by intervals, and where it is behind."""
+    ahead, behind = sum(one.clearly_ahead for one in found), [one for one in found if one.clearly_behind]
+    text = f"Of {len(found)} comparisons, ours is clearly ahead in {ahead} and clearly behind in {len(behind)}"
+    return text + (": " + ", ".join(f"{one.world} {one.missingness}" for one in behind) if behind else "") + "."
+
+
+def _table(found: Sequence[Comparison], *, worlds: bool = False) -> Markup:
+    heads: list[Text] = ["World"] if worlds else []
+    heads += ["Missingness", "Ours minus the best of the paper's", "Ours", "Best of the paper's"]
+    heads += [f"Share of the gap to {YARDSTICKS[REACHABLE].title}"]
+    heads += [method.title for method in YARDSTICKS.values()]
+    rows = []
+    for one in found:
+        row: list[Text | Cell] = [one.world] if worlds else []
+        row += [one.missingness, _cell(one.ahead, _bounds(one.ahead)), _cell(one.ours)]
+        row += [_cell(one.theirs, str(one.best))]
+        row += [_share(one.share), *(_cell(one.yardsticks.get(name)) for name in YARDSTICKS)]
+        rows.append(row)
+    return Markup('<div class="many-columns">{}</div>').format(table(heads, rows))
+
+
+def _cell(found: Interval | None, below: str = "") -> Cell:
+    if found is None:
+        return Cell("–", None)
+    more = Markup('<br><span class="quiet">{}</span>').format(below) if below else ""
+    return Cell(Markup("{}{}").format(_number(found.estimate), more), found.estimate)
+
+
+def _share(found: Interval | None) -> Cell:
+    if found is None:
+        return Cell("–", None)
+    text = Markup('{} %<br><span class="quiet">{}</span>').format(
+        _number(100 * found.estimate, 0), _bounds(found, 100, 0)
+    )
+    return Cell(text, found.estimate)
+
+
+def _bounds(found: Interval, scale: float = 1.0, digits: int | None = None) -> str:
+    if found.low is None or found.high is None:
+        return ""
+    return f"{_number(scale * found.low, digits)} to {_number(scale * found.high, digits)}"
+
+
+def _number(value: float, digits: int | None = None) -> str:
+    # Rewards of some worlds lie between 0 and 1.
+    shown = (2 if abs(value) >= 1 else 3) if digits is None else digits
+    return number_text(value, f".{shown}f")
