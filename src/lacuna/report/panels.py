@@ -17,7 +17,6 @@ import polars as pl
 from lacuna.quantities import number_text
 from lacuna.report.styles import BLACK, Style
 
-_WIDTH, _HEIGHT = 230, 190
 _NAMES_OF_X = {"rate": "θ", "steps": "steps"}
 _INK, _SOFT, _LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
 
@@ -66,25 +65,61 @@ def chart_of(
     on_axis = (pl.col("mean") > 0) | ~pl.col("panel").is_in(logarithmic)
     wanted = pl.col("panel").is_in([panel.key for panel in drawn])
     rows = points.filter(on_axis & wanted).select("panel", "series", "x", "mean", "low", "high")
-    meta: dict[str, Any] = {"columns": columns, "series": [style.as_dict() for style in seen]}
-    choices: dict[str, Any] = {"hidden": [], "intervals": True}
+    meta: dict[str, Any] = {}
+    choices: dict[str, Any] = {"intervals": True}
     for lowest, close_up in {panel.floor for panel in drawn if panel.floor}:
         meta |= {"close_up": close_up}
         choices |= {"lowest": lowest}
+    chart = laid_out(
+        [_panel(panel, rows.filter(panel=panel.key), seen, i) for i, panel in enumerate(drawn)], rows.to_dicts(), seen,
+        columns, **choices,
+    )  # fmt: skip
+    chart.description = " ".join(_finding(panel, rows.filter(panel=panel.key)) for panel in drawn)
+    chart.usermeta |= meta
+    return chart
+
+
+def laid_out(
+    panels: Sequence[alt.LayerChart], rows: list[dict[str, Any]], styles: Sequence[Style], columns: int, **choices: Any
+) -> alt.ConcatChart:
+    """Lay drawn panels out in columns, over the same rows; `choices` are parameters that readers may set."""
     chart = alt.concat(
-        *(_panel(panel, rows.filter(panel=panel.key), seen, i) for i, panel in enumerate(drawn)),
-        params=[alt.VariableParameter(name=name, value=value) for name, value in choices.items()],
+        *panels,
+        params=[alt.VariableParameter(name=name, value=value) for name, value in ({"hidden": []} | choices).items()],
         columns=columns,
         bounds="flush",
         spacing={"column": 52, "row": 78},
-        usermeta=meta,
-        description=" ".join(_finding(panel, rows.filter(panel=panel.key)) for panel in drawn),
+        usermeta={"columns": columns, "series": [style.as_dict() for style in styles]},
         config=alt.Config(**print_config()),
     )
     # Last, and set rather than passed: altair copies what it is given, and there are thousands of rows.
     chart.data = alt.NamedData("points")
-    chart.datasets = {"points": rows.to_dicts()}
+    chart.datasets = {"points": rows}
     return chart
+
+
+def framed(title: str, layers: Sequence[alt.Chart], width: int = 230, height: int = 190) -> alt.LayerChart:
+    """Put layers over each other, under a title."""
+    # Apart from the legend of colours and dashes, which would otherwise go the way of the one for markers.
+    apart = alt.Resolve(
+        scale=alt.ScaleResolveMap(shape="independent"), legend=alt.LegendResolveMap(shape="independent")
+    )
+    heading = alt.TitleParams(title, offset=8, frame="group")
+    return alt.LayerChart(layer=list(layers), title=heading, width=width, height=height, resolve=apart)
+
+
+def encodings(styles: Sequence[Style]) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
+    """Give the colour, dash and marker of each series."""
+    names = [style.name for style in styles]
+    colour = alt.Color("series:N").scale(domain=names, range=[style.colour for style in styles])
+    dash = alt.StrokeDash("series:N").scale(domain=names, range=[list(style.dash) for style in styles])
+    shape = alt.Shape("series:N", legend=None).scale(domain=names, range=[style.shape for style in styles])
+    return colour, dash, shape
+
+
+def shown_rows(panel: str) -> alt.Chart:
+    """The rows of a panel, without series that are switched off."""
+    return alt.Chart().transform_filter(f"datum.panel === '{panel}' && indexof(hidden, datum.series) < 0")
 
 
 def print_config() -> dict[str, Any]:
@@ -118,16 +153,12 @@ def _finding(panel: Panel, rows: pl.DataFrame) -> str:
 
 
 def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: int) -> alt.LayerChart:
-    names = [style.name for style in styles]
-    colour = alt.Color("series:N").scale(domain=names, range=[style.colour for style in styles])
-    dash = alt.StrokeDash("series:N").scale(domain=names, range=[list(style.dash) for style in styles])
-    shape = alt.Shape("series:N", legend=None).scale(domain=names, range=[style.shape for style in styles])
+    colour, dash, shape = encodings(styles)
     x = _horizontal(panel, rows, "x")
     axis, scale = _vertical(panel, rows)
     mean, low = (alt.Y(f"{name}:Q", axis=axis, scale=scale) for name in ("mean", "low"))
     clip = panel.floor is not None  # no other axis ends before its values do
-    shown = alt.Chart().transform_filter(f"datum.panel === '{panel.key}'")
-    shown = shown.transform_filter("indexof(hidden, datum.series) < 0")
+    shown = shown_rows(panel.key)
     bounds = _bounded(panel, rows)
     bounded = shown.transform_calculate(**bounds) if bounds else shown
     band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against == "rate")
@@ -139,12 +170,7 @@ def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: int
     ]
     if panel.against == "rate":  # a curve has too many points to mark
         layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
-    title = alt.TitleParams(panel.title, offset=8, frame="group")
-    # Apart from the legend of colours and dashes, which would otherwise go the way of the one for markers.
-    apart = alt.Resolve(
-        scale=alt.ScaleResolveMap(shape="independent"), legend=alt.LegendResolveMap(shape="independent")
-    )
-    return alt.LayerChart(layer=layers, title=title, width=_WIDTH, height=_HEIGHT, resolve=apart)
+    return framed(panel.title, layers)
 
 
 def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:

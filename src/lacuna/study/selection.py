@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 import polars as pl
 
-METHOD = ("method", "K", "p_shuffle", "vote", "update", "kappa", "smoothing", "parents")
+from lacuna.learning.settings import SETTINGS
+
+METHOD = ("method", *(name for name, setting in SETTINGS.items() if not setting.tuned))
 """Settings that make a method as it is shown."""
 
-HYPER_PARAMETERS = ("alpha", "gamma", "epsilon", "optimism")
+HYPER_PARAMETERS = tuple(name for name, setting in SETTINGS.items() if setting.tuned)
 """Settings that are chosen."""
 
 MEASURES = ("mean_total_reward", "mean_bad_steps", "mean_path_length")

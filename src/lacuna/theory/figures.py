@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from lacuna.report.panels import print_config
+from lacuna.report.panels import encodings, framed, laid_out, shown_rows
 from lacuna.report.styles import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Style
 from lacuna.theory.bandit import IMPUTED_MEANS, MISSING_AS_STATE, RULE_NAMES, make_rule, run_bandit
 from lacuna.theory.measuring import standard_error
@@ -309,27 +309,14 @@ def all_curves(conclusions: Iterable[Conclusion], effort: float, seed: int, work
 def draw(curves: Curves) -> alt.ConcatChart:
     """Draw a figure: panels side by side that share colours, a legend, and a switch for every series."""
     styles = [Style(name, *_STYLES[style]) for name, style in curves.series.items()]
-    chart: alt.ConcatChart = alt.concat(
-        *(_panel(key, panel, curves, styles) for key, panel in curves.panels.items()),
-        columns=curves.columns,
-        bounds="flush",
-        spacing={"column": 70, "row": 78},
-        usermeta={"columns": curves.columns, "series": [style.as_dict() for style in styles]},
-    )
-    chart = chart.add_params(alt.param(name="hidden", value=[])).configure(**print_config())
-    chart.data = alt.NamedData("rows")
-    chart.datasets = {"rows": list(curves.rows)}
-    return chart
+    panels = [_panel(key, panel, curves, styles) for key, panel in curves.panels.items()]
+    return laid_out(panels, list(curves.rows), styles, curves.columns)
 
 
 def _panel(key: str, panel: Panel, curves: Curves, styles: list[Style]) -> alt.LayerChart:
-    names = [style.name for style in styles]
-    colour = alt.Color("series:N").scale(domain=names, range=[style.colour for style in styles])
-    dash = alt.StrokeDash("series:N", legend=None).scale(domain=names, range=[list(style.dash) for style in styles])
-    shape = alt.Shape("series:N", legend=None).scale(domain=names, range=[style.shape for style in styles])
-    x, y = _horizontal(panel), _vertical(panel)
-    shown = alt.Chart().transform_filter(f"datum.panel === '{key}' && indexof(hidden, datum.series) < 0")
-    beside = {"xOffset": alt.XOffset("series:N").scale(domain=names)} if panel.names else {}
+    colour, dash, shape = encodings(styles)
+    x, y, shown = _horizontal(panel), _vertical(panel), shown_rows(key)
+    beside = {"xOffset": alt.XOffset("series:N").scale(domain=[style.name for style in styles])} if panel.names else {}
     kinds = {row["kind"] for row in curves.rows if row["panel"] == key}
     layers: list[alt.Chart] = list(_levels(panel))
     if kinds & {"line", "path"}:
@@ -345,12 +332,7 @@ def _panel(key: str, panel: Panel, curves: Curves, styles: list[Style]) -> alt.L
         ]  # fmt: skip
         marks = dots.mark_point(filled=True, size=48, opacity=1)
         layers.append(marks.encode(x, y, colour, shape, tooltip=tooltip, **beside))
-    # Apart from the legend of colours and dashes, which would otherwise go the way of the one for markers.
-    apart = alt.Resolve(
-        scale=alt.ScaleResolveMap(shape="independent"), legend=alt.LegendResolveMap(shape="independent")
-    )
-    title = alt.TitleParams(panel.title, offset=8, frame="group")
-    return alt.LayerChart(layer=layers, title=title, width=300, height=220, resolve=apart)
+    return framed(panel.title, layers, width=300, height=220)
 
 
 def _horizontal(panel: Panel) -> alt.X:
