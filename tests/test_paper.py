@@ -308,7 +308,7 @@ def test_wrong_words_give_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: 
     Path("other/store").mkdir()
     Path("other/store/notes.txt").write_text("mine")
     for words, sentence in (
-        (("--out", "out", "--workers", "0"), "workers is 0; it must be between 1 and 1024"),
+        (("--out", "out", "--workers", "0"), "workers is 0; it must be a whole number between 1 and 1024"),
         (("--out", "file"), "out is file, which is not a folder"),
         (("--out", "other"), "other/store holds other things than results of lacuna; name a new or empty folder"),
     ):

@@ -411,7 +411,7 @@ def test_every_figure_is_there_as_files(folder: Path) -> None:
 def test_the_command_says_what_is_wrong() -> None:
     result = CliRunner().invoke(app, ["theory", "--out", "somewhere", "--workers", "0"])
     assert isinstance(result.exception, ValueError)
-    assert str(result.exception) == "workers is 0; it must be between 1 and 1024"
+    assert str(result.exception) == "workers is 0; it must be a whole number between 1 and 1024"
 
 
 def test_the_command_writes_page_data_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
