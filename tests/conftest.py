@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,13 @@ from patience import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+# No test asserts a time. The environment of Stable-Baselines3 has no Hypothesis, and reads this file all the same.
+with suppress(ImportError):
+    from hypothesis import settings
+
+    settings.register_profile("unhurried")
+    settings.load_profile("unhurried")
 
 NO_BROWSER = "they open a page, and there is no browser here that starts: apt-get install chromium libatomic1"
 

@@ -215,7 +215,7 @@ class Verbs(RuleBasedStateMachine):
 
 
 TestVerbs = Verbs.TestCase
-TestVerbs.settings = effort(max_examples=120, stateful_step_count=25, deadline=None)
+TestVerbs.settings = effort(max_examples=120, stateful_step_count=25)
 
 
 def test_a_refused_component_is_named_with_its_range() -> None:

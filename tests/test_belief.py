@@ -239,7 +239,7 @@ def worlds(draw: st.DrawFn) -> TabularMDP:
 
 
 @given(worlds(), st.sampled_from(["mcar:0.3", "mcar:0.9", "bursts:0.3,0.4"]), st.booleans(), st.booleans())
-@effort(max_examples=60, deadline=None)
+@effort(max_examples=60)
 def test_a_run_in_any_small_world_has_the_belief_of_the_twin(
     mdp: TabularMDP, missingness: str, first_observed: bool, uses_rewards: bool
 ) -> None:

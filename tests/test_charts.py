@@ -261,7 +261,7 @@ def test_water_and_path_are_logarithmic_and_no_mean_lies_outside(measure: str, s
 
 
 @given(lowest=st.floats(1e-3, 1e4), ratio=st.floats(1.0, 1e5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_logarithmic_axis_has_a_few_round_numbers(lowest: float, ratio: float) -> None:
     """One number is no scale, however close together the values are."""
     rows = [

@@ -183,7 +183,7 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
     return Mechanism(space, rates, by, driver=driver, whole=is_whole, **options)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(mechanisms())
 def test_the_label_is_the_definition(mechanism: Mechanism) -> None:
     expected = definition(mechanism)
@@ -195,7 +195,7 @@ def test_the_label_is_the_definition(mechanism: Mechanism) -> None:
         assert found == expected, mechanism.reason
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(mechanisms())
 def test_beyond_the_limit_no_more_is_claimed_than_holds(mechanism: Mechanism) -> None:
     expected = definition(mechanism)

@@ -124,7 +124,7 @@ def test_an_action_without_outcomes_is_refused() -> None:
         build({0: TWO[0], 1: {0: TWO[1][0], 1: []}})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lengths=st.lists(st.one_of(st.integers(0, 6), st.integers(60, 70)), max_size=12), seed=st.integers(0, 999))
 def test_running_sums_are_those_of_each_row_and_end_at_exactly_1(lengths: list[int], seed: int) -> None:
     generator = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ def arrays_of(*groups: Any) -> Iterator[Any]:
     optimism=st.sampled_from([0.0, 0.2]),
     parents=st.sampled_from([0.0, 0.3]),
 )
-@effort(max_examples=300, deadline=None)
+@effort(max_examples=300)
 def test_an_agent_takes_what_was_worked_out_from_sizes(
     sizes: tuple[int, ...], n_actions: int, method: str, K: int, optimism: float, parents: float
 ) -> None:
@@ -68,7 +68,7 @@ def test_an_agent_takes_what_was_worked_out_from_sizes(
 
 
 @given(sizes=sizes, parents=st.booleans())
-@effort(max_examples=100, deadline=None)
+@effort(max_examples=100)
 def test_pairs_of_components_stand_one_after_the_other(sizes: tuple[int, ...], parents: bool) -> None:
     components = ComponentCounts(Space(sizes), 1, parents=parents)
     first, place = components.search.first, sum(sizes)

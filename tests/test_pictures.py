@@ -36,7 +36,7 @@ def differs(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool
 
 
 @given(world=st.sampled_from(sorted(WORLDS)), data=st.data())
-@effort(max_examples=60, deadline=None)
+@effort(max_examples=60)
 def test_in_plain_text_exactly_what_is_hidden_is_a_question_mark(world: str, data: st.DataObject) -> None:
     mdp = make_world(world)
     state = data.draw(st.integers(0, mdp.n_states - 1))
@@ -61,7 +61,7 @@ def test_the_text_of_a_lake_marks_what_is_hidden_and_keeps_its_map(hidden: froze
 
 @pytest.mark.parametrize("fog", [False, True])
 @given(state=st.integers(0, 127))
-@effort(max_examples=30, deadline=None)
+@effort(max_examples=30)
 def test_in_a_picture_every_hidden_component_has_its_own_place(fog: bool, state: int) -> None:
     row, column, _ = LAKE.place(state)
     clear = PAINTER.picture(state, Hidden(fog=fog))

@@ -34,7 +34,7 @@ def state_of(agent: Agent) -> tuple[Any, dict[str, bytes]]:
 
 
 @given(chunks=st.lists(st.integers(0, 60), min_size=1, max_size=5), method=st.sampled_from(list(METHODS)))
-@effort(max_examples=40, deadline=None)
+@effort(max_examples=40)
 def test_chunks_that_resume_are_one_go(chunks: list[int], method: str) -> None:
     whole, parts = player(method), player(method)
     total = play(wrapped(), whole, sum(chunks), seed=5)

@@ -104,7 +104,7 @@ def test_the_probabilities_of_each_vote_are_those_worked_out_by_hand() -> None:
     vote=st.sampled_from(VOTES),
     epsilon=st.sampled_from([0.0, 0.3]),
 )
-@effort(max_examples=200, deadline=None)
+@effort(max_examples=200)
 def test_what_is_possible_is_what_has_positive_probability(
     table: list[list[float]], states: list[int], vote: str, epsilon: float
 ) -> None:
@@ -227,7 +227,7 @@ epsilons = st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.1, 0.2, 0.3, 1
     vote=st.sampled_from(VOTES),
     epsilon=epsilons,
 )
-@effort(max_examples=1500, deadline=None)
+@effort(max_examples=1500)
 def test_every_probability_is_its_exact_value_rounded_once(
     table: list[list[int]], data: st.DataObject, K: int, vote: str, epsilon: float
 ) -> None:

@@ -106,7 +106,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@effort(max_examples=200, deadline=None)
+@effort(max_examples=200)
 def test_any_changed_byte_is_noticed(data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(whole_body()) - 1))
     new = data.draw(st.integers(0, 255).filter(lambda byte: byte != whole_body()[place]))

@@ -87,7 +87,7 @@ any_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 @given(any_settings)
-@effort(max_examples=400, deadline=None)
+@effort(max_examples=400)
 def test_settings_are_taken_or_refused_with_the_value(kw: dict[str, Any]) -> None:
     wrong = faults(kw)
     if not wrong:
@@ -123,7 +123,7 @@ def test_settings_are_frozen_and_a_near_miss_is_named() -> None:
 
 
 @given(st.lists(st.integers(-2, 2**21), max_size=4))
-@effort(max_examples=100, deadline=None)
+@effort(max_examples=100)
 def test_spaces_are_taken_or_refused_with_the_size(sizes: list[int]) -> None:
     if sizes and min(sizes) >= 1 and math.prod(sizes) <= MAX_STATES:
         space = Space(tuple(sizes))
@@ -150,7 +150,7 @@ def problem() -> Problem:
     driver=st.sampled_from([*DRIVERS, "fast", None]),
     first=st.sampled_from([True, False, None, "yes", 1]),
 )
-@effort(max_examples=200, deadline=None)
+@effort(max_examples=200)
 def test_trials_run_or_are_refused_with_the_value(steps: Any, seed: Any, times: Any, driver: Any, first: Any) -> None:
     def whole(value: Any, low: int, high: int) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
@@ -244,7 +244,7 @@ texts = st.one_of(
 
 
 @given(texts)
-@effort(max_examples=300, deadline=None)
+@effort(max_examples=300)
 def test_mechanisms_are_read_or_refused_with_a_sentence(text: str) -> None:
     try:
         mechanism = parse(text, lake())

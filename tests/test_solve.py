@@ -60,7 +60,7 @@ def cost_of(distance: NDArray[np.int64], slip: float, gamma: float) -> NDArray[n
     return -(1.0 - arrives) / (1.0 - gamma)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(length=st.integers(2, 12), slip=st.floats(0.0, 0.9), gamma=GAMMAS)
 def test_the_corridor_has_its_closed_form(length: int, slip: float, gamma: float) -> None:
     solution = solve(corridor(length, slip), gamma)
@@ -71,7 +71,7 @@ def test_the_corridor_has_its_closed_form(length: int, slip: float, gamma: float
         assert (solution.policy[:-1] == 1).all()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(n_rows=st.integers(2, 5), n_columns=st.integers(2, 5), slip=st.floats(0.0, 0.9), gamma=GAMMAS)
 def test_the_field_has_its_closed_form(n_rows: int, n_columns: int, slip: float, gamma: float) -> None:
     values = solve(field(n_rows, n_columns, slip), gamma).values
@@ -81,7 +81,7 @@ def test_the_field_has_its_closed_form(n_rows: int, n_columns: int, slip: float,
 
 
 @given(pays=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=4, max_size=4), gamma=GAMMAS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_bandit_is_worth_its_better_arm(pays: list[tuple[float, float]], gamma: float) -> None:
     solution = solve(bandit(pays), gamma)
     np.testing.assert_allclose(solution.values, [max(row) for row in pays], atol=1e-12)
@@ -89,7 +89,7 @@ def test_the_bandit_is_worth_its_better_arm(pays: list[tuple[float, float]], gam
 
 
 @given(near=st.floats(-5, 5), far=st.floats(-5, 5), gamma=st.floats(0.0, 0.99))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_loop_has_its_closed_form(near: float, far: float, gamma: float) -> None:
     stay = np.array([near, far]) / (1.0 - gamma)
     truth = np.maximum(np.maximum(stay, gamma * stay[::-1]), 0.0)
@@ -275,7 +275,7 @@ def test_what_has_no_answer_is_refused_with_a_sentence() -> None:
     refused(lambda: evaluate(world, negative, 0.5), "probabilities in state 1 are [1.5, -0.5]")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 8), A=st.integers(1, 3), gamma=GAMMAS)
 def test_random_worlds_solve_bellmans_equation(seed: int, n: int, A: int, gamma: float) -> None:
     generator = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lacuna.kernels.codes import pack, unpack
@@ -27,7 +27,6 @@ def a_space_and_an_observation(draw: st.DrawFn) -> tuple[Space, list[int]]:
     return space, [draw(st.integers(MISSING, size - 1)) for size in space.sizes]
 
 
-@settings(deadline=None)
 @given(a_space_and_a_state())
 def test_decoding_undoes_encoding(case: tuple[Space, int]) -> None:
     space, s = case
@@ -36,14 +35,12 @@ def test_decoding_undoes_encoding(case: tuple[Space, int]) -> None:
     assert values == tuple(int(v) for v in np.unravel_index(s, space.sizes))
 
 
-@settings(deadline=None)
 @given(a_space_and_a_state())
 def test_unpacking_undoes_packing(case: tuple[Space, int]) -> None:
     space, s = case
     assert unpack(pack(s, space.layout), space.layout) == s
 
 
-@settings(deadline=None)
 @given(SIZES)
 def test_the_layout_is_that_of_its_definition(sizes: tuple[int, ...]) -> None:
     layout, d = Space(sizes).layout, len(sizes)
@@ -77,7 +74,6 @@ def test_codes_differ_and_hold_each_component_in_its_own_bits() -> None:
         assert tuple(values) == space.decode(s)
 
 
-@settings(deadline=None)
 @given(a_space_and_an_observation())
 def test_agreeing_states_are_those_that_match_what_was_seen(case: tuple[Space, list[int]]) -> None:
     space, observation = case

@@ -80,7 +80,6 @@ def test_intervals_of_the_interquartile_mean_hold_the_centre_of_normal_values_a_
 # Closed forms and other implementations
 
 
-@settings(deadline=None)
 @given(FLOATS, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_the_t_interval_is_that_of_scipy(values: list[float], level: float) -> None:
     found = mean_interval(values, level)
@@ -91,7 +90,6 @@ def test_the_t_interval_is_that_of_scipy(values: list[float], level: float) -> N
     assert found.n == len(values)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), min_size=2, max_size=20))
 def test_a_paired_difference_is_that_of_scipys_paired_test(pairs: list[tuple[float, float]]) -> None:
     a, b = np.array(pairs).T
@@ -101,7 +99,6 @@ def test_a_paired_difference_is_that_of_scipys_paired_test(pairs: list[tuple[flo
         assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-6, abs=1e-6)
 
 
-@settings(deadline=None)
 @given(FLOATS)
 def test_the_interquartile_mean_is_scipys_trimmed_mean(values: list[float]) -> None:
     found = interquartile_mean(values)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lacuna.kernels.streams import STREAM_NAMES, Stream, StreamName, draw
@@ -14,7 +14,6 @@ def numbers(stream: Stream, n: int) -> list[float]:
     return [stream.next() for _ in range(n)]
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**128), name=st.sampled_from(STREAM_NAMES))
 def test_a_stream_is_a_function_of_seed_and_name(seed: int, name: StreamName) -> None:
     assert numbers(Stream(seed, name), 20) == numbers(Stream(seed, name), 20)
@@ -32,7 +31,6 @@ def test_the_numbers_are_those_of_numpys_spawned_generator() -> None:
     assert numbers(Stream(7, "imputation"), 50) == np.random.Generator(np.random.PCG64(key)).random(50).tolist()
 
 
-@settings(deadline=None)
 @given(position=st.integers(0, 20_000), more=st.integers(0, 50))
 def test_a_position_can_be_saved_and_restored(position: int, more: int) -> None:
     stream = Stream(3, "world")
@@ -45,7 +43,6 @@ def test_a_position_can_be_saved_and_restored(position: int, more: int) -> None:
     assert stream.position == later.position == position + more
 
 
-@settings(deadline=None)
 @given(needs=st.lists(st.tuples(st.integers(0, 3000), st.floats(0, 1)), max_size=12))
 def test_how_the_blocks_are_filled_changes_no_number(needs: list[tuple[int, float]]) -> None:
     stream, plain = Stream(5, "exploration"), Stream(5, "exploration")

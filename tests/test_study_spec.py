@@ -524,7 +524,7 @@ def tried(make: Callable[[], Study]) -> Study | list[str]:
     return lines
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(mutations())), min_size=1, max_size=4))
 @example(0, ["value"])
 def test_a_study_broken_at_random_parses_or_gives_sentences(seed: int, names: list[str]) -> None:
@@ -549,7 +549,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(["", "grid", "worlds", "methods"]), st.data())
 def test_a_value_of_any_kind_in_any_place_parses_or_gives_sentences(table: str, data: st.DataObject) -> None:
     study = tomllib.loads(GOOD)

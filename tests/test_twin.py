@@ -242,7 +242,7 @@ def test_the_twin_makes_the_same_decisions_where_arithmetic_is_exact(method: str
     vote=st.sampled_from(VOTES),
     epsilon=st.sampled_from([0.0, 1e-12, 0.05, 0.5, 1.0]),
 )
-@effort(max_examples=300, deadline=None)
+@effort(max_examples=300)
 def test_probabilities_are_those_of_the_twin(
     table: list[list[int]], pathways: list[int], vote: str, epsilon: float
 ) -> None:

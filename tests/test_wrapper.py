@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
 # --- no leak -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     kind=st.sampled_from(sorted(every_mechanism())),
     encoding=st.sampled_from(ENCODINGS),
@@ -98,7 +98,7 @@ def test_given_the_mask_a_hidden_value_changes_neither_observation_nor_info(
 
 
 @given(seed=st.integers(0, 2**32), value=st.floats(-1, 1), dtype=st.sampled_from([np.float32, np.float64]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_box_does_not_leak_either(seed: int, value: float, dtype: Any) -> None:
     box = spaces.Box(-1, 1, (2, 2), dtype)
     env = Show(box, np.zeros((2, 2), dtype))
