@@ -17,8 +17,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from edits import TAIL
+from lacuna.kernels.counts import add
 from lacuna.learning import savefile
 from lacuna.learning.agent import Agent
+from lacuna.learning.memory import ANYWHERE
 from lacuna.learning.methods import METHODS
 from lacuna.learning.savefile import SaveFileError
 from lacuna.learning.settings import Settings
@@ -62,7 +64,7 @@ def test_a_loaded_agent_goes_on_as_the_saved_one(method: str, moment: str, tmp_p
 
 def test_big_counts_and_odd_values_survive(tmp_path: Path) -> None:
     agent = experienced()
-    agent.model.add(0, 0, 5, units=2**52)
+    add(0, 5, 2**52, ANYWHERE, agent.model.table)
     agent.memory.Q[0] = [-0.0, 5e-324, -1e100]
     agent.save(tmp_path / "a")
     loaded = Agent.load(tmp_path / "a")

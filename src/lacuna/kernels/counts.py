@@ -125,10 +125,10 @@ class Counts:
     Examples
     --------
     >>> counts = Counts(Space((2, 3)), n_actions=2, unit=0.5)
-    >>> counts.add(state=0, action=1, successor=5)
-    >>> counts.add(state=0, action=1, successor=5)
+    >>> counts.need(1)
+    >>> before, total = add(key=0 * 2 + 1, code=5, units=2, entry=np.uint64(0), counts=counts.table)
     >>> dict(counts)
-    {(0, 1, 5): 1.0}
+    {(0, 1, 4): 1.0}
     """
 
     def __init__(self, space: Space, n_actions: int, unit: float = 1.0) -> None:
@@ -149,11 +149,6 @@ class Counts:
             start, length, room = (_padded(array, 2 * array.shape[0]) for array in (t.start, t.length, t.room))
             total, code, n = (_padded(array, 2 * array.shape[0]) for array in (t.total, t.code, t.n))
             self.table = CountTable(t.head, start, length, room, total, code, n, t.used)
-
-    def add(self, state: int, action: int, successor: int, units: int = 1) -> None:
-        """Count one transition (`units` times the unit)."""
-        self.need(1)
-        add(state * self.n_actions + action, _code(successor, self.space), units, np.uint64(0), self.table)
 
     def __len__(self) -> int:
         return int(self.table.length.sum())
@@ -206,11 +201,6 @@ class Counts:
             n=_padded(units, entries),
             used=np.array([keys.shape[0], codes.shape[0], lengths.max(initial=0)], dtype=np.uint64),
         )
-
-
-def _code(index: int, space: Space) -> int:
-    values = space.decode(index)
-    return sum(value << int(shift) for value, shift in zip(values, space.layout.shifts, strict=True))
 
 
 def _check_rows(

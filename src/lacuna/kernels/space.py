@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import accumulate
 from math import prod
 from operator import mul
 from typing import NamedTuple
@@ -58,8 +58,6 @@ class Space:
     (192, 170)
     >>> space.decode(170)
     (7, 0, 2)
-    >>> list(space.agreeing((7, 0, MISSING)))
-    [168, 169, 170]
     """
 
     sizes: tuple[int, ...]
@@ -150,20 +148,3 @@ class Space:
             index, value = divmod(int(index), size)
             values.append(value)
         return tuple(reversed(values))
-
-    def agreeing(self, observation: Sequence[int]) -> Iterator[int]:
-        """Indices of all states that agree with an observation, in which `MISSING` (-1) hides a component."""
-        self.check_observation(observation)
-        choices = [range(n) if o == MISSING else (o,) for o, n in zip(observation, self.sizes, strict=True)]
-        return (self.encode(values) for values in product(*choices))
-
-    def check_observation(self, observation: Sequence[int]) -> None:
-        """Refuse, with a sentence, what is not an observation of this space."""
-        if len(observation) != self.d:
-            raise ValueError(f"the observation has {len(observation)} components; the space has {self.d} {self.names}")
-        for value, size, name in zip(observation, self.sizes, self.names, strict=True):
-            if not MISSING <= value < size:
-                raise ValueError(
-                    f"component {name} of the observation is {value}; it must be between 0 and {size - 1}, "
-                    f"or {MISSING} for missing"
-                )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import pack
-from lacuna.kernels.counts import MAX_COUNT, Counts
+from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import MAX_POSITION, MAX_SEED, Stream, StreamName
 from lacuna.learning import savefile
-from lacuna.learning.component_counts import ComponentCounts
-from lacuna.learning.memory import NO_STATE, Memory, count_finished
-from lacuna.learning.methods import Impute, Method, Teach
+from lacuna.learning.memory import NO_STATE, count_finished
+from lacuna.learning.methods import Impute, Teach
 from lacuna.learning.qlearning import MAX_REWARD
 from lacuna.learning.savefile import Arrays
-from lacuna.learning.settings import Rules, Settings
+from lacuna.learning.settings import Settings
 from lacuna.validation import one_of, shown, whole_number
+
+if TYPE_CHECKING:
+    from lacuna.learning.agent import Agent
 
 Phase = Literal["new", "ready", "acted"]
 """Where an agent stands: before `begin`, before `act`, before `learn`."""
@@ -34,25 +36,7 @@ ARRAYS = (
 """The names of the arrays that `describe` gives."""
 
 
-class AgentState(Protocol):
-    """What an agent consists of."""
-
-    space: Space
-    n_actions: int
-    settings: Settings
-    method: Method
-    rules: Rules
-    memory: Memory
-    model: Counts
-    components: ComponentCounts
-    imputation: Stream
-    exploration: Stream
-    steps: int
-    _phase: Phase
-    _action: int
-
-
-def describe(agent: AgentState) -> tuple[dict[str, Any], Arrays]:
+def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
     """The complete state of an agent as plain data and arrays."""
     header = {
         "sizes": list(agent.space.sizes),
@@ -97,7 +81,7 @@ def streams(seed: int, positions: Any, *names: StreamName) -> list[Stream]:
     ]
 
 
-def restore(agent: AgentState, header: dict[str, Any], arrays: Arrays) -> None:
+def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
     """Fill the blank agent that `identity` gave with what `describe` wrote.
 
     Every number that a kernel takes for a place or a bound is checked, and every value that could make others not
@@ -119,7 +103,7 @@ def restore(agent: AgentState, header: dict[str, Any], arrays: Arrays) -> None:
         raise ValueError(f"it holds counts that {agent.method.name} does not keep")
 
 
-def _fill_values(agent: AgentState, arrays: Arrays) -> None:
+def _fill_values(agent: Agent, arrays: Arrays) -> None:
     memory, K = agent.memory, agent.rules.K
     # A value moves by at most one reward an update, and a step has K of them.
     most = MAX_REWARD * K * (agent.steps + 1)
@@ -140,7 +124,7 @@ def _entries(arrays: Arrays, name: str, size: int) -> NDArray[np.int64]:
     return entries
 
 
-def _fill_pathways(agent: AgentState, arrays: Arrays) -> None:
+def _fill_pathways(agent: Agent, arrays: Arrays) -> None:
     memory, d = agent.memory, agent.space.d
     begun = agent._phase != "new" or agent.steps > 0
     guesses = agent.method.impute not in (Impute.TOKEN, Impute.NOTHING)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from math import expm1, log1p
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from lacuna.learning.methods import METHODS, NAMED, Method, Teach, find_method
@@ -57,23 +58,10 @@ class Setting:
         return self.choices.index(value) if self.choices else value or 0.0
 
 
-def _everyone(_: Method) -> bool:
-    return True
+_learns, _multiple, _counts_components = map(attrgetter, ("learns", "multiple", "counts_components"))
 
 
-def _learns(method: Method) -> bool:
-    return method.learns
-
-
-def _multiple(method: Method) -> bool:
-    return method.multiple
-
-
-def _counts_components(method: Method) -> bool:
-    return method.counts_components
-
-
-def _setting(about: str, belongs_to: Callable[[Method], bool] = _everyone, **more: Any) -> dict[str, Any]:
+def _setting(about: str, belongs_to: Callable[[Method], bool] = lambda _: True, **more: Any) -> dict[str, Any]:
     return {"about": about, "belongs_to": belongs_to, **more}
 
 

@@ -13,29 +13,12 @@ from lacuna.learning.memory import NO_STATE
 from lacuna.learning.qlearning import best_value
 from lacuna.learning.settings import VOTES
 
-SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "softmax", "average"))
+SAMPLED, MAJORITY, AVERAGE = map(VOTES.index, ("sampled", "majority", "average"))
 
 # Votes are sums of fractions 1/m; sums that differ by less are the same votes added in another order.
 _SAME_VOTES = 1e-9
 
 _ROUNDING = 2.0**-52
-
-
-@kernel
-def sample_best(Q: NDArray[np.float64], s: int, u: float) -> int:
-    """One of the maximisers of Q(s, ·), each equally likely."""
-    best = best_value(Q, s)
-    ties = 0
-    for a in range(Q.shape[1]):
-        if Q[s, a] == best:
-            ties += 1
-    rank = int(u * ties)
-    for a in range(Q.shape[1]):
-        if Q[s, a] == best:
-            if rank == 0:
-                return a
-            rank -= 1
-    return 0  # never reached: rank < ties
 
 
 @kernel
@@ -46,6 +29,19 @@ def count_ties(Q: NDArray[np.float64], s: int, best: float) -> int:
         if Q[s, a] == best:
             ties += 1
     return ties
+
+
+@kernel
+def sample_best(Q: NDArray[np.float64], s: int, u: float) -> int:
+    """One of the maximisers of Q(s, ·), each equally likely."""
+    best = best_value(Q, s)
+    rank = int(u * count_ties(Q, s, best))
+    for a in range(Q.shape[1]):
+        if Q[s, a] == best:
+            if rank == 0:
+                return a
+            rank -= 1
+    return 0  # never reached: rank < ties
 
 
 @kernel

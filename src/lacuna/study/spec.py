@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -126,24 +126,15 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """The run as plain data, to send to another process."""
-        return {
-            "world": self.world,
-            "parameters": dict(self.parameters),
-            "missingness": self.missingness,
-            "settings": self.settings.as_dict(),
-            "steps": self.steps,
-            "trial": self.trial,
-            "curve": list(self.curve),
-            "first_observed": self.first_observed,
-        }
+        return asdict(self) | {"parameters": dict(self.parameters)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
         """Build the run that `to_json` described."""
+        settings = Settings(**data["settings"])
         return cls(
-            data["world"], _frozen(data["parameters"]), data["missingness"], Settings(**data["settings"]),
-            data["steps"], data["trial"], tuple(data["curve"]), data["first_observed"],
-        )  # fmt: skip
+            **{**data, "parameters": _frozen(data["parameters"]), "settings": settings, "curve": tuple(data["curve"])}
+        )
 
 
 @dataclass(frozen=True)
