@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 with suppress(ImportError):
     from hypothesis import settings
 
-    settings.register_profile("unhurried")
+    settings.register_profile("unhurried", deadline=None)
     settings.load_profile("unhurried")
 
 NO_BROWSER = "they open a page, and there is no browser here that starts: apt-get install chromium libatomic1"
