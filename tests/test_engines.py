@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -121,4 +122,6 @@ def test_a_scheduler_is_asked_for_where_a_loop_is_running_as_in_a_notebook() -> 
         with pytest.raises(ValueError, match="no Dask scheduler answers at 'nonsense'"), Dask.connected("nonsense"):
             pass
 
-    asyncio.run(in_a_notebook())
+    # In a thread of its own: the browser of other tests has a running loop in this one.
+    with ThreadPoolExecutor(1) as notebook:
+        notebook.submit(lambda: asyncio.run(in_a_notebook())).result()
