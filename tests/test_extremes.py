@@ -136,9 +136,9 @@ def test_an_engine_that_is_not_there_leaves_nothing_behind(engine: tuple[str, st
     [
         (("theory", "--out", "out", "--effort", "inf"), "effort is inf; it must be between 0.01 and 10"),
         (("theory", "--out", "out", "--seed", "-1"), "seed is -1; it must be a whole number, 0 or larger"),
-        (("run", "--trials", "9" * 20), f"trials is {'9' * 20}; it must be between 1 and 100000"),
-        (("run", "--workers", "9" * 20), f"workers is {'9' * 20}; it must be between 1 and 1024"),
-        (("bench", "--repeats", "9" * 20), f"repeats is {'9' * 20}; it must be between 1 and 1000"),
+        (("run", "--trials", "9" * 20), f"trials is {'9' * 20}; it must be a whole number between 1 and 100000"),
+        (("run", "--workers", "9" * 20), f"workers is {'9' * 20}; it must be a whole number between 1 and 1024"),
+        (("bench", "--repeats", "9" * 20), f"repeats is {'9' * 20}; it must be a whole number between 1 and 1000"),
     ],
 )
 def test_what_would_never_end_is_refused_at_once(words: tuple[str, ...], sentence: str, call: Call) -> None:
