@@ -101,7 +101,7 @@ def run_trial(
     mean_total_reward
         Mean total reward of the completed episodes; none if there is none.
     mean_bad_steps
-        Mean number of bad steps (in water, off a cliff) of the completed episodes.
+        Mean number of bad steps, as the world flags them, of the completed episodes.
     mean_path_length
         Mean number of steps of the completed episodes.
     episodes

@@ -83,7 +83,7 @@ class StudySpec(_Strict):
     missingness: list[str] = Field(min_length=1)
     """A list of mechanisms, as on the command line."""
     worlds: list[WorldSpec] = Field(min_length=1)
-    """A list of tables: ``name``, and any parameter of that world, e.g. ``{name = "lake", stay = true}``."""
+    """A list of tables: ``name``, and any parameter of that world, e.g. ``{name = "taxi", is_rainy = true}``."""
     methods: list[MethodSpec] = Field(min_length=1)
     """A list of tables: ``name``, and values for any setting of that method."""
     grid: dict[str, Listed] = {}

@@ -28,9 +28,9 @@ def entry(heading: str, module: str, name: str, links: Links) -> str:
     """Describe a class, a function or a constant."""
     value = getattr(import_module(module), name)
     if inspect.isclass(value):
-        return f"## {heading}\n\n{class_text(name, value, links)}"
+        return f"## `{heading}`\n\n{class_text(name, value, links)}"
     parts = [code(signature_text(name, value))] if inspect.isfunction(value) else []
-    return "\n\n".join([f"## {heading}", *parts, docstring(doc_of(module, name), links)])
+    return "\n\n".join([f"## `{heading}`", *parts, docstring(doc_of(module, name), links)])
 
 
 def class_text(name: str, value: type, links: Links) -> str:
@@ -46,7 +46,7 @@ def class_text(name: str, value: type, links: Links) -> str:
         called = inspect.isfunction(member) or isinstance(member, classmethod | staticmethod)
         bound = not isinstance(member, staticmethod)
         head = [code(signature_text(f"{name}.{method}", plain, bound=bound))] if called else []
-        parts += [f"### {name}.{method}", *head, docstring(text, links)]
+        parts += [f"### `{name}.{method}`", *head, docstring(text, links)]
     return "\n\n".join(parts)
 
 
@@ -89,7 +89,8 @@ def signature_text(name: str, value: Any, *, bound: bool = False) -> str:
 
 def parameter_text(parameter: inspect.Parameter) -> str:
     """Give a parameter with its type and its default."""
-    text = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + parameter.name
+    stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+    text = stars.get(parameter.kind.name, "") + parameter.name
     if parameter.annotation is not parameter.empty:
         text += f": {annotation_text(parameter.annotation)}"
     return text if parameter.default is parameter.empty else f"{text} = {default_text(parameter.default)}"

@@ -1,6 +1,6 @@
 """Write the reference pages from the code: interfaces from docstrings, tables from declarations.
 
-``python docs/generate.py`` writes ``docs/reference/`` and the list of files in ``docs/architecture.md``. Both are
+``python reference/generate.py`` writes ``docs/reference/`` and the list of files in ``docs/architecture.md``. Both are
 committed, so that every link works where the repository is read; a test fails when they are not current.
 """
 
@@ -14,7 +14,6 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
 import typer.main
 from interfaces import anchor, doc_of, entry, field_docs, first_line, inline, items, link, public_names, sections
 
@@ -29,7 +28,13 @@ from lacuna.worlds.registry import WORLDS
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "lacuna"
 
-NOTE = "<!-- Written by docs/generate.py: edit the code, not this page. -->"
+KINDS = {
+    "String": "text", "Int64": "whole number", "Float64": "number", "Boolean": "true or false",
+    "List(Int64)": "list of whole numbers", "List(Float64)": "list of numbers",
+}  # fmt: skip
+"""Types of columns in words."""
+
+NOTE = "<!-- Written by reference/generate.py: edit the code, not this page. -->"
 
 
 class Page(NamedTuple):
@@ -181,9 +186,10 @@ def allowed(name: str, setting: Setting) -> str:
     most = "10⁹" if setting.most == 10**9 else f"{setting.most:,.0f}"
     if setting.kind is int:
         return f"a whole number, 1 to {most}"
-    owner = next(method for method in NAMED.values() if setting.belongs_to(method))
+    owner = next(method.name for method in NAMED.values() if setting.belongs_to(method))
+    zero: Any = {name: 0.0}
     try:
-        Settings(owner.name, **{name: 0.0})
+        Settings(owner, **zero)
     except ValueError:
         return f"above 0, up to {most}"
     return f"0 to {most}"
@@ -303,12 +309,7 @@ def results_page() -> str:
     words = definitions("lacuna.study.store", "SCHEMA", "Columns")
     words |= {name: f"{setting.about[0].upper()}{setting.about[1:]}." for name, setting in SETTINGS.items()}
     words |= {name: text for name, text in figures.items() if name in SCHEMA}
-    kinds = {pl.String: "text", pl.Int64: "whole number", pl.Float64: "number", pl.Boolean: "true or false"}
-    rows = []
-    for name, kind in SCHEMA.items():
-        inner = getattr(kind, "inner", None)
-        shown = f"list of {kinds[type(inner) if not isinstance(inner, type) else inner]}s" if inner else kinds[kind]
-        rows.append([f"`{name}`", shown, inline(words[name], links())])
+    rows = [[f"`{name}`", KINDS[str(kind)], inline(words[name], links())] for name, kind in SCHEMA.items()]
     return f"""# Figures and columns
 
 ## Figures of a run
@@ -446,7 +447,7 @@ def shown_value(value: Any) -> str:
 
 # --- the files of the package ----------------------------------------------------------------------------------------
 
-BEGIN, END = "<!-- files: written by docs/generate.py -->", "<!-- end of files -->"
+BEGIN, END = "<!-- files: written by reference/generate.py -->", "<!-- end of files -->"
 
 
 def with_files(page: str) -> str:
