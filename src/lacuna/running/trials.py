@@ -183,7 +183,7 @@ def _start(problem: Problem, settings: Settings, seed: int, driver: str) -> Run:
 
 
 def threads(workers: int | None) -> int:
-    """How many workers: as many as said, else one per core that this process may use."""
+    """Number of workers: as given, else one per core that this process may use."""
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number("workers", workers, 1, _MOST_WORKERS)
