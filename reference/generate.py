@@ -196,12 +196,14 @@ def allowed(name: str, setting: Setting) -> str:
 
 
 def owners(name: str) -> str:
-    """Name the methods that have a setting, or those that do not, whichever are fewer."""
-    have = [method.name for method in NAMED.values() if name in settings_of(method)]
-    lack = [method for method in NAMED if method not in have]
-    if not lack:
-        return "all"
-    return listed(have) if len(have) <= len(lack) else f"all but {listed(lack)}"
+    """Name the methods that have a setting."""
+    have = [method for method in NAMED.values() if name in settings_of(method)]
+    groups = {
+        "all": list(NAMED.values()),
+        "all that learn": [method for method in NAMED.values() if method.learns],
+        "all with pathways: `mi-…`": [method for method in NAMED.values() if method.multiple],
+    }
+    return next((words for words, group in groups.items() if group == have), listed(method.name for method in have))
 
 
 def methods_page() -> str:
