@@ -42,7 +42,8 @@ fuzz: .venv/ready ## edit saved files at random, half agents, half runs, and loa
 bench: .venv/ready ## measure nanoseconds per step, next to a C++ loop if there is a g++
 	$(BIN)/lacuna bench
 
-docs: .venv/ready ## build the documentation as a site
+docs: .venv/ready ## write the reference pages from the code, and build the documentation as a site
+	$(BIN)/python reference/generate.py
 	$(BIN)/zensical build --clean --strict
 	@echo "Open $(CURDIR)/out/docs/index.html"
 

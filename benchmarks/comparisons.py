@@ -1,4 +1,4 @@
-"""Our default against the paper's methods, as the Markdown tables of docs/choosing.md.
+"""Our default against the paper's methods, as the Markdown tables of docs/evidence/default.md.
 
 ``python benchmarks/comparisons.py docs/results/claims.json``, a file that ``lacuna paper --full --honest`` writes.
 """

@@ -1,4 +1,4 @@
-"""The numbers in the README and the findings are those of the full run that is kept in docs/results."""
+"""The numbers in the README and the evidence are those of the full run that is kept in docs/results."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from lacuna.paper.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / "docs" / "results" / "claims.json").read_text())
+FINDINGS = (ROOT / "docs" / "evidence" / "findings.md").read_text()
+README = (ROOT / "README.md").read_text()
 READINGS = ("episodic", "continuing")
 SELECTIONS = ("as-published", "held-out")
 
@@ -48,25 +50,39 @@ def test_the_results_are_of_every_claim_reading_and_way_of_choosing() -> None:
 
 @pytest.mark.parametrize("claim", [claim.id for claim in CLAIMS])
 def test_the_findings_have_the_verdicts_of_the_full_run(claim: str) -> None:
-    text = (ROOT / "docs" / "findings.md").read_text()
-    (line,) = re.findall(rf"^\| `{claim}` \|.*$", text, re.MULTILINE)
+    (line,) = re.findall(rf"^\| `{claim}` \|.*$", FINDINGS, re.MULTILINE)
     expected = [shown(finding(claim, r, s)) for r in READINGS for s in SELECTIONS]
     assert cells(line)[1:] == expected
 
 
-def test_the_readme_counts_the_verdicts_of_the_full_run() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_the_findings_count_the_verdicts_of_the_full_run() -> None:
     for reading in READINGS:
         for selection in SELECTIONS:
             counts = Counter(finding(claim.id, reading, selection)["verdict"] for claim in CLAIMS)
             numbers = [str(counts[verdict]) for verdict in ("supported", "not supported", "undecided")]
-            (line,) = re.findall(rf"^\| {reading} \| {selection} \|.*$", text, re.MULTILINE)
+            (line,) = re.findall(rf"^\| {reading} \| {selection} \|.*$", FINDINGS, re.MULTILINE)
             assert cells(line)[2:5] == numbers
 
 
-def test_the_readme_names_what_fails_on_fresh_trials() -> None:
-    text = (ROOT / "README.md").read_text()
-    table = text[text.index("| claim that fails") :].split("\n\n")[0]
+def test_the_readme_counts_the_verdicts_on_fresh_trials() -> None:
+    counts = Counter(finding(claim.id, "episodic", "held-out")["verdict"] for claim in CLAIMS)
+    words = f"{counts['supported']} hold, {counts['not supported']} fail and {counts['undecided']} stay undecided"
+    assert words in " ".join(README.split())
+
+
+def test_the_readme_compares_the_default_as_the_full_run_does() -> None:
+    rows = re.findall(r"^\| (\d+) % \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", README, re.MULTILINE)
+    assert len(rows) == 6
+    (ways,) = (RESULTS[key] for key in ("standings", "comparisons") if key in RESULTS)
+    by_rate = {one["missingness"]: one for one in ways["held-out"]}
+    for percent, *figures in rows:
+        one = by_rate[f"mcar:{int(percent) / 100}"]
+        wanted = (one["theirs"], one["ours"], one["yardsticks"]["qmdp-rewards"])
+        assert figures == [f"{value['estimate']:.1f}" for value in wanted]
+
+
+def test_the_findings_name_what_fails_on_fresh_trials() -> None:
+    table = FINDINGS[FINDINGS.index("| claim that fails") :].split("\n\n")[0]
     failing = {
         claim.id: finding(claim.id, "episodic", "held-out")
         for claim in CLAIMS
@@ -87,5 +103,5 @@ def test_the_tables_of_choosing_are_those_of_the_full_run(way: str) -> None:
     script = module_from_spec(spec)
     spec.loader.exec_module(script)
     wanted = script.table(RESULTS["comparisons"][way], world=way == "untuned")
-    assert wanted in (ROOT / "docs" / "choosing.md").read_text()
+    assert wanted in (ROOT / "docs" / "evidence" / "default.md").read_text()
     assert len(RESULTS["comparisons"][way]) == (18 if way == "held-out" else 12)

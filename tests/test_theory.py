@@ -83,7 +83,7 @@ STATUSES = {
     "fractional-same-state": "refuted as printed, corrected",
     "fractional-alternatives": "answered",
 }
-THEORY = Path(__file__).parent.parent / "docs" / "theory.md"
+THEORY = Path(__file__).parent.parent / "docs" / "explanation" / "theory.md"
 EFFORT = 0.25
 LONG = {"u-shape"}
 """What needs more than this effort to be decided; its status is tested apart, on what decides it."""

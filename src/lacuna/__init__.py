@@ -1,7 +1,7 @@
 """lacuna: online reinforcement learning when parts of the state go missing.
 
-Importing registers the worlds with Gymnasium as ``lacuna/Lake-v0`` and so on; everything heavier is imported when it
-is first asked for.
+Importing lacuna registers its worlds with Gymnasium (``lacuna/Lake-v0`` and so on). Everything heavier is imported when
+it is first used.
 """
 
 from __future__ import annotations
@@ -13,51 +13,82 @@ from lacuna.version import __version__
 from lacuna.worlds.registry import make_world
 
 if TYPE_CHECKING:
+    from lacuna.checks import check_agent, check_mechanism, check_world
     from lacuna.kernels.space import Space
     from lacuna.learning.agent import Agent
-    from lacuna.learning.methods import METHODS
+    from lacuna.learning.methods import METHODS, YARDSTICKS
     from lacuna.learning.settings import DEFAULT, Settings
     from lacuna.mdp.environment import TabularEnv
+    from lacuna.mdp.solve import evaluate, solve
     from lacuna.mdp.tabular import TabularMDP
     from lacuna.missingness import Mechanism, MissingObservation
     from lacuna.running.play import play
     from lacuna.running.run import Run
-    from lacuna.running.trials import run_trial
+    from lacuna.running.trials import Problem, run_trial, run_trials
+    from lacuna.study.engines import Local
+    from lacuna.study.runner import run_study
+    from lacuna.study.spec import Study
+    from lacuna.study.store import Store
     from lacuna.worlds.lake import Lake
 
 __all__ = [
     "DEFAULT",
     "METHODS",
+    "YARDSTICKS",
     "Agent",
     "Lake",
+    "Local",
     "Mechanism",
     "MissingObservation",
+    "Problem",
     "Run",
     "Settings",
     "Space",
+    "Store",
+    "Study",
     "TabularEnv",
     "TabularMDP",
     "__version__",
+    "check_agent",
+    "check_mechanism",
+    "check_world",
+    "evaluate",
     "make_world",
     "play",
+    "run_study",
     "run_trial",
+    "run_trials",
+    "solve",
 ]
 
 _HOME = {
     "Agent": "learning.agent",
     "DEFAULT": "learning.settings",
     "Lake": "worlds.lake",
+    "Local": "study.engines",
     "METHODS": "learning.methods",
     "Mechanism": "missingness",
     "MissingObservation": "missingness",
+    "Problem": "running.trials",
     "Run": "running.run",
     "Settings": "learning.settings",
     "Space": "kernels.space",
+    "Store": "study.store",
+    "Study": "study.spec",
     "TabularEnv": "mdp.environment",
     "TabularMDP": "mdp.tabular",
+    "YARDSTICKS": "learning.methods",
+    "check_agent": "checks",
+    "check_mechanism": "checks",
+    "check_world": "checks",
+    "evaluate": "mdp.solve",
     "play": "running.play",
+    "run_study": "study.runner",
     "run_trial": "running.trials",
+    "run_trials": "running.trials",
+    "solve": "mdp.solve",
 }
+"""Where each public name is defined; it is imported from there when it is first used."""
 
 
 def __getattr__(name: str) -> Any:

@@ -98,7 +98,7 @@ def run(
     world: Annotated[str, typer.Option(help="A world, e.g. lake,wind=0.2,stay=true; `lacuna worlds` lists them.")] = (
         "lake"
     ),
-    missingness: Annotated[str, typer.Option(help="What hides it, e.g. mcar:0.4; `lacuna worlds` lists them.")] = (
+    missingness: Annotated[str, typer.Option(help="A mechanism, e.g. mcar:0.4; `lacuna worlds` lists them.")] = (
         "mcar:0.4"
     ),
     method: Annotated[
@@ -108,7 +108,9 @@ def run(
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
     trials: Annotated[int, typer.Option(help="How many trials.")] = 5,
-    hide_first: Annotated[bool, typer.Option("--hide-first", help="The first state may be incomplete too.")] = False,
+    hide_first: Annotated[
+        bool, typer.Option("--hide-first", help="Hide parts of the first state of an episode too.")
+    ] = False,
     driver: Annotated[str, typer.Option(help="compiled, or stepwise: the plain Python loop.")] = "compiled",
     workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
@@ -248,7 +250,7 @@ def theory(
     effort: Annotated[float, typer.Option(help="Size of the simulations; below 1 is faster and coarser.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the simulations.")] = 0,
 ) -> None:
-    """Check the paper's appendix: every statement with its formula, a simulation and a verdict, on one page."""
+    """Check the paper's appendix: every statement with its formula, a simulation and a status, on one page."""
     from lacuna.theory.command import run_theory
 
     workers = checked_workers(workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
+"""The version of the package."""
 
 RESULTS_VERSION = 5
-"""Raised when the same run would give other figures. It is part of a run's name, so old results are never mixed in."""
+"""Raised when the same run would give other figures; part of every run's name, so old results never mix with new."""

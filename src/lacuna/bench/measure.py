@@ -1,4 +1,4 @@
-"""Nanoseconds per step of the compiled loop; comparisons are interleaved and the best of several."""
+"""Nanoseconds per step of the compiled loop; comparisons are interleaved, and the best of several counts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from lacuna import __version__
 from lacuna.learning.methods import METHODS
 from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import mcar
 from lacuna.running.run import Run
+from lacuna.version import __version__
 from lacuna.worlds.lake import Lake
 
 STEPS = 50_000

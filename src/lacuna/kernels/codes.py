@@ -1,4 +1,4 @@
-"""The two faces of a state, converted: component values, index, code; and an observation decoded for kernels.
+"""Conversions between the forms of a state: component values, index and code; and observations decoded for kernels.
 
     index = Σ_j value_j · stride_j        (mixed radix: the row of Q)
     code  = Σ_j value_j · 2^shift_j       (every component in its own bits)

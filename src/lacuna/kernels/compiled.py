@@ -1,4 +1,4 @@
-"""How a small function over arrays becomes machine code: a decorator for every kernel, another for the rare one."""
+"""Decorators that compile a small function over arrays: `kernel`, which is inlined, and `rare`, which is called."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def kernel(function: F, *, inline: bool = True) -> F:
 
 
 def rare(function: F) -> F:
-    """Compile a kernel that is called, not inlined: what seldom happens would only crowd the code of every step."""
+    """Compile a kernel that is called, not inlined: code that runs rarely would only make the hot loop larger."""
     return kernel(function, inline=False)

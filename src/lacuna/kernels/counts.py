@@ -28,8 +28,8 @@ class CountTable(NamedTuple):
     ``head[s*A + a]`` is the number of the row of ``(s, a)``, 0 if it was never seen. The successors of row `i`, most
     frequent first, are the entries ``start[i] : start[i] + length[i]`` of `code` and `n`; ``total[i]`` is their sum;
     ``room[i]`` entries are reserved. ``used`` holds the rows in use, the entries in use and the longest row. Counts are
-    whole *units* (one unit is 1/K for the paper's synthetic model), so that sums are exact in any order. Places are
-    unsigned: the compiler then knows that none counts from the end, and can look at several entries at once.
+    whole *units* (one unit is 1/K for the paper's synthetic model), so that sums are exact in any order. Indices are
+    unsigned: none can count from the end, so the compiler drops a test and reads several entries at once.
     """
 
     head: NDArray[np.uint32]
@@ -115,7 +115,7 @@ def move_to_end(i: np.uint32, counts: CountTable) -> None:
 
 
 def count_bytes(n_states: int, n_actions: int) -> int:
-    """Memory that empty counts may take: their rows and entries, and `head`, of which only what is visited is taken."""
+    """Memory that empty counts may take: rows, entries, and `head`, whose pages are taken as states are visited."""
     return 4 * n_states * n_actions + 8 * (4 * _FIRST_ROWS + 2 * _FIRST_ENTRIES + 3)
 
 

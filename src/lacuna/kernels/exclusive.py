@@ -1,4 +1,4 @@
-"""One thread at a time: a call that comes while another thread is inside is refused before it does harm.
+"""One thread at a time: a call is refused while another thread is inside.
 
 Kernels run without Python's global lock, and trust that the block of random numbers they were given is theirs alone.
 """

@@ -1,4 +1,4 @@
-"""Memory is asked for before it is taken: what is too much is refused with a sentence that says how much it is."""
+"""The memory limit: tables that would exceed it are refused, with their size, before any memory is taken."""
 
 from __future__ import annotations
 

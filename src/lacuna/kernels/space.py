@@ -1,4 +1,4 @@
-"""A factored finite state space: sizes of the components, a number for every state, and "agrees with what was seen"."""
+"""A factored, finite state space: component sizes, a number for every state, states that agree with an observation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MAX_STATES = 2**40
 class Layout(NamedTuple):
     """The arrays of a space as kernels see them.
 
-    A state has two faces: its *index* (mixed radix; row of Q) and its *code* (every component in its own bits),
-    because "does this state agree with that observation?" is one AND and one comparison on codes.
+    A state has an *index* (mixed radix; its row of Q) and a *code* (every component in its own bits). On codes, "does
+    this state agree with that observation?" is one AND and one comparison.
     """
 
     sizes: NDArray[np.int64]
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
     shifts: NDArray[np.int64]
     masks: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    """Where the values of each component begin, if those of all components stand in one line."""
+    """Number of the first value of each component, if the values of all components are numbered consecutively."""
     rows: NDArray[np.int64]
     """Index by code, for spaces small enough to keep it in the nearest cache; else empty."""
 

@@ -1,4 +1,4 @@
-"""`Agent`: the learner as an object to deploy. Three verbs, everything else is looking."""
+"""`Agent`: the learner as an object to deploy. Three methods make it act and learn; the others look, save and load."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Agent:
     settings
         The method and its hyper-parameters; `DEFAULT` if not given.
     seed
-        Fixes every draw: two agents with one seed that see the same make the same decisions.
+        Fixes every draw: two agents with the same seed that see the same make the same decisions.
     max_memory
-        Most memory that its tables may take, in bytes or as a text (``"8GB"``); if not given, what the environment
-        variable ``LACUNA_MAX_MEMORY`` says, else 2 GB. Counts grow later, with the transitions seen.
+        Most memory that its tables may take, in bytes or as a text (``"8GB"``). If not given, the environment variable
+        ``LACUNA_MAX_MEMORY`` decides, else it is 2 GB. Counts grow later, with the transitions seen.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class Agent:
     def probabilities(self) -> NDArray[np.float64]:
         """Exact probability of each action in the current state: vote, ties and exploration included.
 
-        It may be asked before or after `act`, which does not change it, and never moves a random stream.
+        Asking changes nothing and moves no random stream. Before and after `act` the answer is the same.
         """
         if self._phase == "new":
             raise RuntimeError("probabilities() was called before begin(observation)")
@@ -179,8 +179,7 @@ class Agent:
     def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
         """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only.
 
-        Everything seen is in them, also complete transitions that wait for something to be hidden or, with parents, for
-        their bundle.
+        They include complete transitions that were not passed on to the component counts yet.
         """
         found = self.components.of_components()
         if self.method.counts_components:
@@ -212,9 +211,9 @@ class Agent:
 
     @property
     def decisions(self) -> int:
-        """How many actions were chosen so far, those of which nothing was learned included: the number of the next one.
+        """How many actions were chosen so far, also those that nothing was learned from: the number of the next one.
 
-        The numbers begin with 0 and go on over episodes, and in an agent that was saved and loaded.
+        Numbers begin with 0, and continue across episodes and in an agent that was saved and loaded.
         """
         # An action takes one number of its stream, and a coin before it if ε > 0.
         return self.exploration.position // (2 if self.rules.epsilon > 0 else 1)
@@ -232,17 +231,17 @@ class Agent:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the complete state to a file, whole or not at all.
 
-        A file that this agent was loaded from, or saved to, is replaced unless someone else saved it since; any other
-        file is replaced with `overwrite` only.
+        A file that this agent was loaded from or saved to is replaced, unless someone else saved it since. Any other
+        file is replaced only with `overwrite`.
         """
         self._files.write(path, "agent", *self.to_parts(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, other_kernels: savefile.OtherKernels = "warn") -> Agent:
-        """Read an agent back; it goes on exactly where it was saved.
+        """Read an agent back; it continues exactly where it was saved.
 
-        If other kernels saved it, what follows may differ in its bits: a warning says so, or, with
-        ``other_kernels="refuse"``, an error.
+        If other kernels saved it, what follows may differ in its bits. A warning says so; with
+        ``other_kernels="refuse"`` it is an error.
         """
         files = savefile.KnownFiles()
         header, arrays = files.read(path, "agent", other_kernels)

@@ -1,4 +1,4 @@
-"""What of an agent goes into a file, and how a blank agent is filled from one, whatever the file says."""
+"""What is saved of an agent, and how a blank agent is filled from a file that is not trusted."""
 
 from __future__ import annotations
 

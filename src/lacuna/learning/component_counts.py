@@ -15,13 +15,13 @@ transitions:
 each transition being predicted before it is counted. Component p becomes the parent of j when weight_jp exceeds e^10
 and is the largest.
 
-**Which transitions test parents.** There are d(d - 1) pairs, and most will never be parents, so testing is paid for by
-what it can improve. For every four hidden values of a component, one observed value tests its candidate parents. Which
-transitions are tested is fixed before their outcome is seen; otherwise the test is biased.
+**Which transitions test parents.** There are d(d - 1) pairs, and most are never parents, so tests are rationed. For
+every four hidden values of a component, one observed value tests its candidate parents. Which transitions are tested is
+fixed before their outcome is seen; otherwise the test is biased.
 
-**Late counting.** While nothing was ever hidden, the joint counts hold everything, and in a small space components
-are not counted at all until something is. With parents, equal complete transitions are passed on in bundles, at each
-power of two.
+**Late counting.** While nothing was ever hidden, the joint counts hold everything. So a small space counts components
+only from the first hidden value on. With parents, equal complete transitions are passed on in bundles, at each power of
+two.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def pair_row(j: int, p: int, value: int, other: int, action: int, learner: Learn
 def bundle(n: int) -> int:
     """How many equal transitions to pass on to the component counts with the n-th one.
 
-    All that wait, whenever n is a power of two: more than half of them have then been passed on at any time.
+    All that wait if n is a power of two, else none. So more than half of them have been passed on at any time.
     """
     return max(n // 2, 1) if n & (n - 1) == 0 else 0
 

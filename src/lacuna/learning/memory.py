@@ -1,4 +1,4 @@
-"""What a learner consists of, as tuples of arrays: what travels together through the kernels is one of these."""
+"""The state of a learner, as tuples of arrays that kernels pass on as one."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "last-fully-observed", "Last fully observed (V1)",
-            "the last complete state", "every step, imputed as such", "-",
+            "the last complete state", "every step, on the held state", "-",
             Impute.LAST_COMPLETE,
         ),
         Method(

@@ -1,4 +1,4 @@
-"""An observation as people give it, brought into the form that kernels take, or refused with a sentence."""
+"""Observations as people pass them, converted to what kernels take, or refused with a sentence."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class OtherKernelsWarning(UserWarning):
 class KnownFiles:
     """The files that an agent or a run was read from or saved to, and their seals at that time.
 
-    These it may replace as long as they are as it left them; any other file only if asked to. So two processes that
+    It may replace these as long as nobody else changed them, and any other file only on request. So two processes that
     read one file and save it again cannot both succeed.
     """
 

@@ -27,13 +27,13 @@ MAX_WEIGHT = 1e9
 
 @dataclass(frozen=True)
 class Setting:
-    """What is declared of a setting."""
+    """The declaration of a setting."""
 
     about: str
     belongs_to: Callable[[Method], bool]
     default: Any
     usual: Any = None
-    """What stands for the default None, in a method that has the setting."""
+    """The value that None stands for in a method that has the setting."""
     most: float = 1.0
     choices: tuple[str, ...] = ()
     tuned: bool = False
@@ -101,11 +101,11 @@ class Settings:
         Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1]. The yardsticks that do
         not learn, optimum, qmdp and qmdp-rewards, have gamma only.
     vote
-        How K pathways choose: one vote at random (the paper), the majority, softmax over vote counts, or the best
+        How K pathways choose: one vote at random (the paper's), the majority, softmax over vote counts, or the best
         average value.
     update
-        The paper's sequential updates at rate alpha/K; simultaneous ones; or sequential at the per-pathway rate
-        ``1 - (1 - alpha)**(1/K)``, whose K updates make exactly one at rate alpha.
+        How K pathways update Q: one after the other at rate alpha/K (the paper's); all at once; or one after the other
+        at the rate ``1 - (1 - alpha)**(1/K)``, so that K updates make exactly one at rate alpha.
     p_shuffle
         Probability of permuting the K imputed next states after imputing.
     kappa, smoothing
@@ -115,9 +115,9 @@ class Settings:
         For mi-available only: above 0, a component may have another one as its parent, when the data show that the
         parent improves prediction; the number is the weight, in transitions, of the prediction without the parent.
     optimism
-        Added, when choosing, to the value of an action not yet tried in a state: this times the highest reward so far
-        (nothing if none was above 0, where values start). Some of K pathways may have tried it; the others count. The
-        paper has none.
+        A bonus for untried actions. When choosing, the value of an action not yet tried in a state is raised by this
+        times the highest reward so far, or by nothing if no reward was above 0. If some of the K pathways tried it, the
+        bonus shrinks in proportion. The paper has none.
 
     Examples
     --------
@@ -133,13 +133,13 @@ class Settings:
     K: int | None = field(
         default=None, metadata=_setting("pathways, for MI methods", _multiple, usual=10, most=MAX_PATHWAYS)
     )
-    alpha: float = field(default=0.1, metadata=_setting("step size, above 0 and up to 1", _learns, tuned=True))
-    gamma: float = field(default=1.0, metadata=_setting("discount, 0 to 1", tuned=True))
-    epsilon: float = field(default=0.0, metadata=_setting("share of uniform actions, 0 to 1", _learns, tuned=True))
+    alpha: float = field(default=0.1, metadata=_setting("step size, above 0", _learns, tuned=True))
+    gamma: float = field(default=1.0, metadata=_setting("discount", tuned=True))
+    epsilon: float = field(default=0.0, metadata=_setting("share of uniform actions", _learns, tuned=True))
     vote: Vote = field(default="sampled", metadata=_setting("how pathways choose", _multiple, choices=VOTES))
     update: Update = field(default="sequential", metadata=_setting("how Q is updated", _multiple, choices=UPDATES))
     p_shuffle: float = field(
-        default=0.0, metadata=_setting("probability of shuffling the pathways in a step, 0 to 1", _multiple)
+        default=0.0, metadata=_setting("probability of shuffling the pathways in a step", _multiple)
     )
     kappa: float | None = field(
         default=None,
@@ -152,8 +152,8 @@ class Settings:
     parents: float = field(
         default=0.0,
         metadata=_setting(
-            "let a component depend on one other: weight of the prediction without it; 0 is off", _counts_components,
-            most=MAX_WEIGHT,
+            "let a component depend on one other; the weight of the prediction without it, 0 is off",
+            _counts_components, most=MAX_WEIGHT,
         ),
     )  # fmt: skip
     optimism: float = field(
@@ -242,4 +242,4 @@ def _rates(update: Update, alpha: float, K: int) -> tuple[float, float]:
 
 
 DEFAULT = Settings("mi-available", smoothing=0.001, parents=0.3, optimism=0.2)
-"""What an agent uses if nothing is said: one setting for every problem, as a trial cannot tune (docs/choosing.md)."""
+"""The settings of an agent that is given none: the same for every problem, because a trial cannot tune."""

@@ -53,7 +53,7 @@ class Dynamics(NamedTuple):
 class TabularMDP:
     """A finite decision problem: frozen arrays over *true* states, and what each of them shows the agent.
 
-    Use `TabularMDP.build` unless the arrays are at hand already.
+    Use `TabularMDP.build` unless you have the arrays already.
 
     Parameters
     ----------

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from lacuna.kernels.space import Space
 
 Label = Literal["MCAR", "MAR", "NMAR"]
+"""Missing completely at random, missing at random, or not missing at random."""
 LABELS: tuple[Label, ...] = get_args(Label)
 
 EXACT_LIMIT = 10**6

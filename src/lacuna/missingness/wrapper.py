@@ -94,9 +94,10 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     Notes
     -----
-    ``info["mask"]`` is always there: an int8 array, 1 = missing. The rest of the environment's info passes through as
-    it is, and what it tells, it tells. The mechanism draws from its own stream ``Stream(seed, "missingness")``:
-    ``reset(seed=s)`` starts it anew and puts the hidden chain in mode 0, a plain ``reset()`` carries on.
+    ``info["mask"]`` is always there: an int8 array, 1 = missing. The rest of the environment's info passes through
+    unchanged, even if it reveals something hidden. The mechanism draws from its own stream,
+    ``Stream(seed, "missingness")``. ``reset(seed=s)`` starts it anew and puts the hidden chain in mode 0; a plain
+    ``reset()`` carries on.
 
     Stable-Baselines3 trains on tokens as they are. Its ``MultiInputPolicy`` cannot take a key called ``values`` (torch
     uses that name itself), so flatten the ``"dict"`` encoding with ``gymnasium.wrappers.FlattenObservation``.

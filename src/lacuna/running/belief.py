@@ -63,7 +63,7 @@ def expect_move(action: int, step: Step, world: Dynamics, knowledge: Knowledge) 
 
 @kernel
 def take_evidence(action: int, masked: bool, scene: Scene, layout: Layout, knowledge: Knowledge) -> None:
-    """Bayes' rule: `belief` becomes `ahead` given what was seen and what was hidden, which tells something too.
+    """Bayes' rule: `belief` becomes `ahead` given what was seen and what was hidden, which is evidence too.
 
     Not `masked` if nothing could be hidden: then the chain of the mechanism did not move either.
     """

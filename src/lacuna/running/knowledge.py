@@ -1,4 +1,4 @@
-"""What a yardstick knows and no agent can: the world's probabilities, its optimum, and how its hiding moves."""
+"""What a yardstick knows and no agent can: the world's probabilities, its optimum, and the mechanism's hidden chain."""
 
 from __future__ import annotations
 

@@ -250,9 +250,9 @@ def figures(tally: Tally, rules: Rules, idle: int) -> dict[str, Any]:
 
 
 def calibration_error(agreement: NDArray[np.int64]) -> float | None:
-    """Mean distance, over pathways, between the share that agrees with one and how often such a one is right.
+    """Mean distance, over pathways, between the share of pathways in its state and how often such a state is true.
 
-    It is 0 if, of the states that a share x of the pathways agree on, a share x is true.
+    It is 0 if, for every x, a state on which a share x of the pathways agree is true with frequency x.
     """
     made, right = agreement.T
     if made.sum() == 0:

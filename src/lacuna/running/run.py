@@ -1,4 +1,4 @@
-"""A player in a world, measured: compiled, or step by step with the same bits."""
+"""An agent or a yardstick (the *player*) in a world, measured: compiled, or step by step with the same bits."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ class Run:
 
     Parameters
     ----------
-    mdp, mechanism, settings
-        The world, what hides it, and how the agent copes; or a yardstick (`YARDSTICKS`), which is compiled only.
+    mdp, mechanism
+        The world, and what hides parts of it.
+    settings
+        A method with its settings; or a yardstick (`YARDSTICKS`), which is compiled only.
     seed
         Fixes everything: the world, the masks, the imputations and the exploration, each by its own stream.
     first_observed
@@ -94,7 +96,7 @@ class Run:
 
     @property
     def agent(self) -> Agent:
-        """The agent; a yardstick is none."""
+        """The agent; a run of a yardstick has none."""
         if isinstance(self.player, Yardstick):
             raise AttributeError(f"{self.player.settings.method} is a yardstick, so its run has no agent")
         return self.player

@@ -35,9 +35,16 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Problem:
-    """A world and what hides it, with their names.
+    """A world, the mechanism that hides parts of it, and the text that names the world.
 
-    `first_observed` says whether the first state of an episode is always fully observed.
+    Parameters
+    ----------
+    world
+        The text that names the world.
+    mdp, mechanism
+        The world, and what hides parts of it.
+    first_observed
+        Whether the first state of every episode is fully observed.
     """
 
     world: str
@@ -54,7 +61,7 @@ class Problem:
     def named(
         cls, world: str, missingness: str, parameters: Mapping[str, Any] | None = None, *, first_observed: bool = True
     ) -> Problem:
-        """Make a problem from the words of the command line, and from more parameters of the world if given.
+        """Make a problem from the texts that the command line takes, and from more parameters of the world if given.
 
         Examples
         --------
@@ -74,21 +81,69 @@ def run_trial(
 
     Parameters
     ----------
-    problem, settings
-        The world, what hides it, and how the agent copes; or a yardstick, see `YARDSTICKS`.
-    steps, seed
-        How long, and which random streams: the same seed means the same world and mask streams for every method.
+    problem
+        The world, and what hides parts of it.
+    settings
+        A method with its settings, or a yardstick.
+    steps
+        Length of the trial.
+    seed
+        Seed of all random streams. The same seed gives every method the same world stream and the same mask stream.
     times
-        Steps at which to note the running sums, given back under ``curve``: a row per step noted, in order; its columns
-        are `measures.SUMS`, then idle actions.
-    driver, progress
-        As for `Run`.
+        Steps at which to note the running sums.
+    driver
+        ``"compiled"`` or ``"stepwise"``, as for `Run`.
+    progress
+        Called now and then with the number of steps done since the last call.
 
-    Returns
+    Figures
     -------
-    dict
-        Figures per completed episode, per step, early and late, of the open episode, of what was hidden and of how good
-        the imputations were; and ``seed`` and ``seconds`` (compilation excluded).
+    mean_total_reward
+        Mean total reward of the completed episodes; none if there is none.
+    mean_bad_steps
+        Mean number of bad steps, as the world flags them, of the completed episodes.
+    mean_path_length
+        Mean number of steps of the completed episodes.
+    episodes
+        Number of completed episodes.
+    steps
+        Number of steps.
+    reward_per_step
+        Mean reward over all steps.
+    reward_per_step_early
+        Mean reward over the first 10,000 steps.
+    reward_per_step_late
+        Mean reward over the last fifth of the steps.
+    idle_share
+        Share of steps in which the idle action was taken.
+    hidden_shares
+        Shares of steps in which 0, 1, 2, … components were hidden.
+    open_steps
+        Steps of the open episode.
+    open_reward
+        Reward of the open episode.
+    open_bad_steps
+        Bad steps of the open episode.
+    cut_episodes
+        Number of episodes that were cut off.
+    cut_steps
+        Steps of the episodes that were cut off.
+    cut_reward
+        Reward of the episodes that were cut off.
+    cut_bad_steps
+        Bad steps of the episodes that were cut off.
+    guessed_right
+        Share of hidden components that the pathways guessed right; none for methods that do not guess.
+    weight_on_truth
+        Share of pathways in the true state, where something was hidden.
+    calibration_error
+        Mean distance between the share of pathways that agree on a state and how often such a state is the true one.
+    seed
+        The seed.
+    seconds
+        Time of the steps, without compiling.
+    curve
+        Only with `times`: the running sums `SUMS` and the number of idle actions, a row per time.
 
     Examples
     --------
@@ -128,7 +183,7 @@ def _start(problem: Problem, settings: Settings, seed: int, driver: str) -> Run:
 
 
 def threads(workers: int | None) -> int:
-    """How many workers: as many as said, else one per core that this process may use."""
+    """Number of workers: as given, else one per core that this process may use."""
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number("workers", workers, 1, _MOST_WORKERS)
@@ -138,7 +193,15 @@ def run_trials(
     problem: Problem, settings: Settings, *, steps: int, seeds: Sequence[int], workers: int | None = None,
     driver: str = "compiled", progress: Progress | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Run a trial per seed, several at a time; the figures do not depend on how many."""
+    """Run one trial per seed, on several threads; the figures do not depend on how many.
+
+    Examples
+    --------
+    >>> problem = Problem.named("corridor", "mcar:0.2")
+    >>> rows = run_trials(problem, Settings("last-observed"), steps=500, seeds=range(3))
+    >>> [row["seed"] for row in rows]
+    [0, 1, 2]
+    """
     if len(seeds[: MOST_TRIALS + 1]) > MOST_TRIALS:
         raise ValueError(f"there are more than {MOST_TRIALS} seeds; make a study of them, which keeps what is done")
     # Compile (or read the cache) before any clock runs.

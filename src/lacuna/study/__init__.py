@@ -1,1 +1,1 @@
-"""Studies: thousands of runs described in a file, kept in a store that can be stopped and resumed."""
+"""Studies: thousands of runs described in a file and kept in a store; they can be stopped and continued."""

@@ -21,7 +21,7 @@ _Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class Heartbeat(BaseModel):
-    """How far a process is, when it said so, and what tells it from every other one."""
+    """How far a process is, when it said so, and which process it is."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 

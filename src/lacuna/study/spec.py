@@ -70,19 +70,30 @@ class WorldSpec(BaseModel):
 
 
 class StudySpec(_Strict):
-    """What a study file holds."""
+    """The keys of a study file."""
 
     name: Name
+    """A name, for people."""
     steps: int = Field(ge=1, le=MAX_COUNT)
+    """Length of every run."""
     trials: int = Field(ge=1, le=_MOST_RUNS)
+    """How many trials every setting is run for; the number of a trial is its seed."""
     first_trial: int = Field(default=0, ge=0, le=2**31)
+    """Number of the first trial."""
     missingness: list[str] = Field(min_length=1)
+    """A list of mechanisms, as on the command line."""
     worlds: list[WorldSpec] = Field(min_length=1)
+    """A list of tables: ``name``, and any parameter of that world, e.g. ``{name = "taxi", is_rainy = true}``."""
     methods: list[MethodSpec] = Field(min_length=1)
+    """A list of tables: ``name``, and values for any setting of that method."""
     grid: dict[str, Listed] = {}
+    """Values for the settings of all methods."""
     curve_points: int = Field(default=0, ge=0, le=10_000)
+    """Note the running sums at this many steps, evenly spaced."""
     curve_times: list[int] = []
+    """Note the running sums at these steps too."""
     first_observed: bool = True
+    """Whether the first state of every episode is fully observed."""
 
 
 @dataclass(frozen=True)

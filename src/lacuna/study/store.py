@@ -52,7 +52,45 @@ SCHEMA: dict[str, Any] = {
     "curve_bad": pl.List(pl.Float64), "curve_path": pl.List(pl.Float64), "curve_idle": pl.List(pl.Float64),
     "seconds": pl.Float64, "host": pl.String, "lacuna": pl.String,
 }  # fmt: skip
-"""One row per run. Curves are running sums over completed episodes, and of idle actions, by step."""
+"""The columns of a store and their types.
+
+Columns
+-------
+id
+    Name of the run: a digest of everything that fixes its figures.
+results
+    Version of the results; it is raised when the same run would give other figures.
+world
+    Name of the world.
+parameters
+    Parameters of the world that differ from their defaults, sorted by name, e.g. ``continuing=True, stay=True``.
+missingness
+    The mechanism as text.
+label
+    Label of the mechanism: MCAR, MAR or NMAR.
+method
+    The method or yardstick.
+first_observed
+    Whether the first state of every episode is fully observed.
+trial
+    Number of the trial, which is its seed.
+curve_step
+    Steps at which the curve was noted.
+curve_episodes
+    Episodes completed up to each of these steps.
+curve_reward
+    Total reward of these episodes.
+curve_bad
+    Bad steps of these episodes.
+curve_path
+    Steps of these episodes.
+curve_idle
+    Idle actions up to each of these steps.
+host
+    Machine that computed the run; left out of an export, as is ``seconds``.
+lacuna
+    Version that computed the run; left out of an export.
+"""
 
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""

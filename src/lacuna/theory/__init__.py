@@ -1,1 +1,1 @@
-"""The paper's appendix, checked: statements as objects, simulations under their assumptions, verdicts from numbers."""
+"""The paper's appendix, checked: statements as objects, simulations under their assumptions, a status from numbers."""

@@ -1,4 +1,4 @@
-"""Lake World: a grid with a lake that floods, wind, and a colour that warns of water (SPEC §2)."""
+"""Lake World: a grid with a lake that floods, wind, and a colour that warns of water."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ MOVES = {
 """The actions in their order, as steps in rows and columns; the last one only with ``stay=True``."""
 
 COLOURS = ("green", "orange", "red")
+"""The colours in the order of their numbers: none, one or both of a cell and its right neighbour are water."""
 
 _SIGNS = {".": "land", "W": "water", "w": "water when flooded", "S": "start", "G": "goal"}
 _FOG_SIGNS = {".": "clear", "#": "fog"}

@@ -1,4 +1,4 @@
-"""Lake World for the eye: as text, and as one drawing in one palette, for pixels here and for the chart of a page."""
+"""Pictures of Lake World: as text, as pixels, and as the drawing that charts share; all in one palette."""
 
 from __future__ import annotations
 

@@ -64,7 +64,16 @@ def frozen_lake_mdp(
 ) -> TabularMDP:
     """Gymnasium's FrozenLake as ``(row, column)``; falling into a hole is a bad step.
 
-    `success_rate` and `reward_schedule` need a Gymnasium that has them (1.2 or later).
+    Parameters
+    ----------
+    map_name
+        ``4x4`` or ``8x8``.
+    desc
+        A map of your own, a text per row: ``S`` start, ``F`` frozen, ``H`` hole, ``G`` goal.
+    is_slippery
+        Whether a step may go sideways.
+    success_rate, reward_schedule
+        As in Gymnasium, which has them from version 1.2 on.
 
     Examples
     --------
@@ -88,6 +97,11 @@ def cliff_walking_mdp(is_slippery: bool = False) -> TabularMDP:
     The original puts a fallen walker straight back to the start, so no state says that it fell. Here the start has
     a twin that shows the same and behaves the same, entered by falling only: true state 48, the one flagged as bad.
 
+    Parameters
+    ----------
+    is_slippery
+        Whether a step may go sideways.
+
     Examples
     --------
     >>> world = cliff_walking_mdp()
@@ -103,8 +117,14 @@ def taxi_mdp(
 ) -> TabularMDP:
     """Gymnasium's Taxi as ``(taxi row, taxi column, passenger, destination)``; no step counts as bad.
 
-    A fickle passenger is refused: the change of mind is not in the table. `is_rainy` needs Gymnasium 1.2 or later,
-    `rainy_probability` 1.3.
+    Parameters
+    ----------
+    is_rainy
+        Whether a step may go sideways; needs Gymnasium 1.2 or later.
+    rainy_probability
+        Probability that a step goes where it should when it rains; needs Gymnasium 1.3 or later.
+    fickle_passenger
+        Must be false: a passenger who changes destination is not in Gymnasium's table.
 
     Examples
     --------

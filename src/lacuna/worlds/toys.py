@@ -24,6 +24,13 @@ def corridor(length: int = 5, slip: float = 0.1) -> TabularMDP:
     ``-k / (1 - slip)`` without discount, and ``-(1 - f**k) / (1 - gamma)`` with
     ``f = gamma (1 - slip) / (1 - gamma slip)``.
 
+    Parameters
+    ----------
+    length
+        Number of cells.
+    slip
+        Probability that a step fails.
+
     Examples
     --------
     >>> corridor(length=3, slip=0.5).outcomes(0, 1)
@@ -48,6 +55,13 @@ def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
 
     Every step costs 1 and fails with probability `slip`. The optimal value is that of a `corridor` of the same distance
     to the goal.
+
+    Parameters
+    ----------
+    n_rows, n_columns
+        Size of the field.
+    slip
+        Probability that a step fails.
 
     Examples
     --------
@@ -82,6 +96,11 @@ def bandit(pays: Sequence[Sequence[float]] = _BANDIT) -> TabularMDP:
     In context ``2*sky + mood`` arm `a` pays 1 with probability ``pays[context][a]``. The optimal value of a context
     is the larger of its two probabilities, that of the start the mean over the four contexts.
 
+    Parameters
+    ----------
+    pays
+        Four rows, one per context, of two probabilities, one per arm.
+
     Examples
     --------
     >>> bandit().outcomes(0, 1)
@@ -104,6 +123,11 @@ def loop(near: float = 1.0, far: float = 2.0) -> TabularMDP:
 
     A continuing task. The optimal value of a state is the largest of ``own / (1 - gamma)`` (stay for ever),
     ``gamma other / (1 - gamma)`` (change over first) and 0 (change all the time).
+
+    Parameters
+    ----------
+    near, far
+        What staying pays in the first state and in the second.
 
     Examples
     --------

@@ -1,0 +1,179 @@
+"""The documentation is complete and current: every page has a place, every public name a page, every file a line."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lacuna
+from lacuna import checks, missingness
+from lacuna.learning.methods import METHODS, YARDSTICKS
+from lacuna.learning.settings import SETTINGS, UPDATES, VOTES
+from lacuna.missingness import MECHANISMS, parse
+from lacuna.running.trials import Problem, run_trial
+from lacuna.worlds.registry import WORLDS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "lacuna"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+sys.path.insert(0, str(ROOT / "reference"))
+generate: Any = import_module("generate")
+interfaces: Any = import_module("interfaces")
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def first_cells(text: str) -> list[str]:
+    """What stands in backticks at the beginning of the rows of tables."""
+    return re.findall(r"^\| \[?`([^`]+)`", text, re.MULTILINE)
+
+
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+
+def linked(nav: list[dict[str, Any]]) -> Iterator[str]:
+    for entry in nav:
+        for target in entry.values():
+            if isinstance(target, str):
+                yield target
+            else:
+                yield from linked(target)
+
+
+def test_every_page_has_one_place_in_the_navigation() -> None:
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    assert [title for entry in nav for title in entry] == ["Home", "Tutorial", "How-to", "Reference", "Explanations"]
+    assert sorted(linked(nav)) == PAGES
+    assert len(PAGES) > 35
+
+
+def test_the_readme_is_one_and_a_half_screens_and_its_links_lead_somewhere() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 80
+    assert text.index("make paper") < text.index("make test") < text.index("##")
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", re.sub(r"```.*?```", "", page(name), flags=re.DOTALL))
+    assert [link for link in links if not (DOCS / name).parent.joinpath(link).exists()] == []
+
+
+# --- reference -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(generate.pages()))
+def test_the_generated_pages_are_current(name: str) -> None:
+    assert page(name) == generate.pages()[name], "run: python reference/generate.py"
+
+
+def test_no_generated_page_is_left_over() -> None:
+    assert {f"reference/{path.name}" for path in (DOCS / "reference").glob("*.md")} < set(generate.pages())
+
+
+def test_every_public_name_has_a_page_and_a_docstring() -> None:
+    described = generate.entries()
+    for module in (lacuna, checks, missingness):
+        assert [name for name in module.__all__ if name not in described] == []
+    assert len(described) > 90
+    for entry in described.values():
+        assert interfaces.doc_of(entry.module, entry.name), entry
+        assert f"## `{entry.heading}`\n" in page(f"reference/{entry.page}.md")
+
+
+def test_what_a_public_function_takes_is_public() -> None:
+    described = generate.entries()
+    ours = {
+        name for path in SOURCE.rglob("*.py") for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)
+    }
+    for name in lacuna.__all__:
+        value = getattr(lacuna, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            given = [str(one.annotation) for one in inspect.signature(value).parameters.values()]
+            needed = {word for text in given for word in re.findall(r"\w+", text)} & ours
+            assert needed - set(described) - {"StudySpec"} == set(), name
+
+
+def test_every_declaration_stands_in_its_table() -> None:
+    assert first_cells(page("reference/settings.md")) == list(SETTINGS)
+    assert first_cells(page("reference/methods.md")) == [*METHODS, *YARDSTICKS]
+    assert first_cells(page("reference/mechanisms.md")) == list(MECHANISMS)
+    worlds = page("reference/worlds.md")
+    assert first_cells(worlds)[: len(WORLDS)] == list(WORLDS)
+    assert re.findall(r"^## (.*)$", worlds, re.MULTILINE) == list(WORLDS)
+
+
+def test_the_figures_of_a_run_are_those_that_its_docstring_names() -> None:
+    figures = run_trial(Problem.named("corridor", "mcar:0.2"), lacuna.Settings("last-observed"), steps=50, times=[10])
+    assert set(generate.definitions("lacuna.running.trials", "run_trial", "Figures")) == set(figures)
+
+
+# --- explanations ----------------------------------------------------------------------------------------------------
+
+
+def test_the_idea_explains_every_method_vote_and_update() -> None:
+    named = first_cells(page("explanation/idea.md"))
+    assert [name for name in (*METHODS, *VOTES, *UPDATES) if name not in named] == []
+
+
+def test_the_labels_of_the_examples_are_those_of_their_rates() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|[^|]*\| (\w+) \|", page("explanation/missingness.md"), re.MULTILINE)
+    lake = lacuna.make_world("lake")
+    assert [text.partition(":")[0] for text, _ in rows] == [*MECHANISMS]
+    assert {text: parse(text, lake).label for text, _ in rows} == dict(rows)
+
+
+def test_every_yardstick_is_explained() -> None:
+    assert set(YARDSTICKS) <= set(first_cells(page("explanation/yardsticks.md")))
+
+
+# --- architecture ----------------------------------------------------------------------------------------------------
+
+
+def defined_in(path: Path) -> set[str]:
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def test_every_concept_is_where_the_architecture_says() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| `([^`]+\.py)` \| `(\w+)` \|$", page("architecture.md"), re.MULTILINE)
+    assert len(rows) >= 30
+    assert len({concept for concept, _, _ in rows}) == len(rows)
+    lost = [(path, name) for _, path, name in rows if name not in defined_in(SOURCE / path)]
+    assert lost == []
+
+
+def test_every_file_of_the_package_has_a_line_in_the_architecture() -> None:
+    text = page("architecture.md").partition("## The files")[2]
+    files = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
+    assert len(re.findall(r"^\| `\w+\.py` \| \S.*\|$", text, re.MULTILINE)) == len(files)
+
+
+def test_every_path_that_a_page_names_exists() -> None:
+    named = re.compile(r"`((?:src/lacuna|lacuna|tests|benchmarks|examples|studies|reference)/[\w/.-]+)`")
+    for name in (one for one in PAGES if not one.startswith("reference/")):
+        for path in named.findall(page(name)):
+            there = SOURCE / path.removeprefix("lacuna/") if path.startswith("lacuna/") else ROOT / path
+            assert there.exists(), (name, path)
