@@ -7,15 +7,20 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 
 import lacuna
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import MECHANISMS, Mechanism, mcar
 from lacuna.missingness.registry import MechanismKind, mechanism
-from lacuna.worlds.registry import WORLDS, World, world
+from lacuna.missingness.tables import Where
+from lacuna.running.trials import Problem
+from lacuna.worlds.lake import Lake
+from lacuna.worlds.registry import WORLDS, World, make_world, world
 from lacuna.worlds.toys import corridor
 
 PACKAGE = Path(lacuna.__file__).parent
@@ -120,11 +125,119 @@ def test_a_name_may_be_declared_again_where_it_was_and_nowhere_else(monkeypatch:
     def make_world() -> TabularMDP:
         return corridor()
 
-    with pytest.raises(ValueError, match=r"mechanism called 'ours' is declared by lacuna\.missingness\.constructors"):
+    with pytest.raises(ValueError, match=r"the mechanism 'ours' is declared by lacuna\.missingness\.constructors"):
         mechanism("ours", "ours:THETA", "mine")(make_mechanism)
-    for name, env_id in (("ours", "other/Other-v0"), ("other", "ours/Ours-v0")):
-        with pytest.raises(ValueError, match=r"is declared by lacuna\.worlds\.toys already"):
-            world(name, env_id, "mine")(make_world)
+    with pytest.raises(ValueError, match=r"the world 'ours' is declared by lacuna\.worlds\.toys already"):
+        world("ours", "other/Other-v0", "mine")(make_world)
+    with pytest.raises(ValueError, match=r"cannot be called 'lacuna/Corridor-v0': Gymnasium knows another"):
+        world("other", "lacuna/Corridor-v0", "mine")(make_world)
     assert mechanism("ours", "ours:THETA", "as before")(mcar) is mcar
     assert MECHANISMS["ours"].about == "as before"
     assert "ours/Ours-v0" not in gymnasium.registry
+
+
+# --- declarations that cannot be ------------------------------------------------------------------------------------
+
+
+def untyped(size=3):  # type: ignore[no-untyped-def]
+    return corridor(size)
+
+
+def required(size: int) -> TabularMDP:
+    return corridor(size)
+
+
+def open_ended(**sizes: int) -> TabularMDP:
+    return corridor(sizes["length"])
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (untyped, "the world 'odd' cannot be declared: its parameter size has no type"),
+        (required, "the world 'odd' cannot be declared: its parameter size has no default"),
+        (open_ended, r"the world 'odd' cannot be declared: \*sizes stands for any number of parameters; name each"),
+    ],
+)
+def test_a_world_that_cannot_be_made_from_a_text_is_refused_when_it_is_declared(build: Any, sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        world("odd", "mine/Odd-v0", "odd")(build)
+    assert "odd" not in WORLDS
+    assert "mine/Odd-v0" not in gymnasium.registry
+
+
+def test_an_environment_of_that_name_is_not_replaced() -> None:
+    with pytest.raises(ValueError, match="cannot be called 'CartPole-v1': Gymnasium knows another environment"):
+        world("cart", "CartPole-v1", "a cart")(corridor)
+    assert "cart" not in WORLDS
+
+
+class Tunnel:
+    """A class that is no dataclass."""
+
+    def __init__(self, length: int = 4) -> None:
+        self.length = length
+
+    def mdp(self) -> TabularMDP:
+        return corridor(self.length)
+
+
+def test_a_plain_class_makes_a_world_and_what_makes_none_is_refused() -> None:
+    world("tunnel", "mine/Tunnel-v1", "a tunnel")(Tunnel)
+    assert make_world("tunnel", length=7).n_states == 7
+    world("five", "mine/Five-v0", "no world")(lambda: 5)
+    with pytest.raises(TypeError, match="the world 'five' made 5; it must make a TabularMDP"):
+        make_world("five")
+
+
+def without_type(where, theta):  # type: ignore[no-untyped-def]
+    return mcar(where, theta)
+
+
+def two_lists(where: Where, theta: float, rates: list[float]) -> Mechanism:
+    return mcar(where, [theta, *rates])
+
+
+@pytest.mark.parametrize(
+    ("name", "build", "sentence"),
+    [
+        ("odd", without_type, "the mechanism 'odd' cannot be declared: its parameter where has no type"),
+        ("odd", two_lists, "beside a sequence there is no room for other numbers"),
+        ("odd:2", mcar, "it needs a name without : or comma"),
+        ("odd", lambda: None, "it needs a name without : or comma, and a first parameter"),
+    ],
+)
+def test_a_mechanism_that_no_text_could_make_is_refused_when_it_is_declared(
+    name: str, build: Any, sentence: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        mechanism(name, "odd:X", "odd")(build)
+    assert name not in MECHANISMS
+
+
+@pytest.mark.parametrize("rewards", [(-1, -10, 99.5), [-1, -10, 99.5], (-1.0, -10.0, 99.5)])
+def test_whole_numbers_and_others_make_the_same_world(rewards: Any) -> None:
+    wanted = Lake(rewards=(-1.0, -10.0, 99.5)).mdp()
+    assert np.array_equal(make_world("lake", rewards=rewards).reward, wanted.reward)
+    assert np.array_equal(Lake(rewards=tuple(rewards)).mdp().reward, wanted.reward)
+    assert 99.5 in wanted.reward
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("lake,wind=0.2\nstay=true", r"wind of the world 'lake' is '0.2\\nstay=true'; it must be a number"),
+        ("lake,wind=0.2 # calm", "wind of the world 'lake' is '0.2 # calm'; it must be a number"),
+        ("lake,wind=" + "1" * 5000, "wind of the world 'lake' is '1111"),
+        ("lake,name=foo", "the world 'lake' has no parameter 'name'"),
+        ("lake,self=1", "the world 'lake' has no parameter 'self'"),
+    ],
+)
+def test_nothing_in_the_text_of_a_world_is_dropped(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Problem.named(text, "none")
+
+
+def test_a_parameter_given_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"wind is given twice, in .lake,wind=0\.1. and as a parameter"):
+        Problem.named("lake,wind=0.1", "none", {"wind": 0.2})

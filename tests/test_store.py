@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator
+from io import BytesIO
 from pathlib import Path
 
 import duckdb
@@ -261,3 +262,23 @@ def test_an_export_with_an_unknown_ending_is_refused(small: tuple[Path, Path], t
     refused = run("export", small[1], tmp_path / "results.xls")
     assert refused.returncode == 2
     assert ".csv or .parquet" in refused.stderr
+
+
+def test_runs_made_before_a_setting_was_declared_have_its_default(small: tuple[Path, Path]) -> None:
+    _, store = small
+    whole = Store.existing(store).table()
+    for path in (store / "parts").iterdir():
+        older = pl.read_parquet(path).drop("optimism", "kappa")
+        path.unlink()
+        Store.existing(store).write_part(_parquet(older), older["id"])
+    found = Store.existing(store)
+    assert found.done(afresh=True) == set(whole["id"])
+    assert found.damaged == []
+    wanted = whole.with_columns(optimism=pl.lit(0.0), kappa=pl.lit(None, pl.Float64))
+    assert found.table().sort("id").equals(wanted.sort("id"))
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    buffer = BytesIO()
+    table.write_parquet(buffer)
+    return buffer.getvalue()

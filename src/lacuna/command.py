@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lacuna import __version__
+from lacuna.learning.methods import METHODS
 from lacuna.learning.settings import DEFAULT, SETTINGS, Setting, Settings
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
@@ -85,10 +86,11 @@ def _option(name: str, setting: Setting) -> Any:
     choices = f": {', '.join(setting.choices)}" if setting.choices else ""
     usual = setting.default if setting.usual is None else setting.usual
     own = getattr(DEFAULT, name)
-    shown = str(usual) if own == usual else f"{usual}; {own} in the library's default"
-    flag = f"--{name.replace('_', '-')}"
-    about = setting.about[0].upper() + setting.about[1:]
-    return Annotated[setting.kind | None, typer.Option(flag, help=f"{about}{choices}.", show_default=shown)]
+    shown = str(usual) if own == usual else f"{own}, or {usual} with --method"
+    owners = [method.name for method in METHODS.values() if setting.belongs_to(method)]
+    whose = f" Only for {', '.join(owners)}." if len(owners) < len(METHODS) else ""
+    about = f"{setting.about[0].upper()}{setting.about[1:]}{choices}.{whose}"
+    return Annotated[setting.kind | None, typer.Option(f"--{name.replace('_', '-')}", help=about, show_default=shown)]
 
 
 @app.command()
@@ -142,7 +144,7 @@ _FIGURES = {
     "episodes": "episodes completed",
     "open_steps": "steps in the open episode",
     "reward_per_step": "reward per step",
-    "reward_per_step_early": "… over the first 10,000 steps",
+    "reward_per_step_early": "… over the first {early:,} steps",
     "reward_per_step_late": "… over the last fifth",
     "idle_share": "share of idle actions",
     "guessed_right": "hidden components guessed right",
@@ -158,6 +160,7 @@ def _show_trials(problem: Problem, settings: Settings, rows: list[dict[str, Any]
     from rich.table import Table
 
     from lacuna.running.measures import standard_error
+    from lacuna.running.trials import EARLY
 
     chosen = ", ".join(f"{name} = {value}" for name, value in settings.unusual().items())
     title = (
@@ -168,12 +171,18 @@ def _show_trials(problem: Problem, settings: Settings, rows: list[dict[str, Any]
     table = Table()
     for column in ("", "mean", "standard error", "trials"):
         table.add_column(column, justify="left" if not column else "right")
+    unused = {"idle_share"} if problem.mdp.idle is None else set()
     for key, label in _FIGURES.items():
-        values = [row[key] for row in rows if row[key] is not None]
+        values = [row[key] for row in rows if row[key] is not None and key not in unused]
         if values:
             error = standard_error(values)
             spread = "" if error is None else f"{error:.3g}"
-            table.add_row(label, f"{fmean(values):.5g}", spread, f"{len(values)} of {len(rows)}")
+            table.add_row(
+                label.format(early=min(EARLY, rows[0]["steps"])),
+                f"{fmean(values):.5g}",
+                spread,
+                f"{len(values)} of {len(rows)}",
+            )
     Console(width=None if sys.stdout.isatty() else 110).print(table)
     undone = sum(row["mean_total_reward"] is None for row in rows)
     if undone:
@@ -186,7 +195,7 @@ def methods() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from lacuna.learning.methods import METHODS, YARDSTICKS
+    from lacuna.learning.methods import YARDSTICKS
 
     titles = {
         "Methods (single imputation is an MI method with --K 1)": METHODS,

@@ -45,7 +45,7 @@ def exit_code(command: Callable[[], int | None]) -> int:
         _say("standard output is closed, so there is nowhere to print to")
     except MemoryError:
         _say("there is not enough memory for this")
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ArithmeticError) as error:
         _say(str(error))
     _drop_what_cannot_be_printed()
     return REFUSED

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from inspect import Parameter, isclass, signature
 from math import nan
 from numbers import Real
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -70,3 +71,23 @@ def one_of(what: str, value: Any, choices: Iterable[str]) -> None:
     names = list(choices)
     if value not in names:
         raise ValueError(f"{what} is {shown(value)}{nearest(value, names)}; it must be one of {', '.join(names)}")
+
+
+def parameter_types(what: str, build: Callable[..., Any]) -> dict[str, Any]:
+    """Give the type of every parameter of a function or class, or say which one cannot be declared.
+
+    Examples
+    --------
+    >>> parameter_types("the world 'maze'", lambda size: None)
+    Traceback (most recent call last):
+    TypeError: the world 'maze' cannot be declared: its parameter size has no type
+    """
+    function: Any = build.__init__ if isclass(build) else build
+    for name, parameter in signature(build).parameters.items():
+        if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+            raise TypeError(f"{what} cannot be declared: *{name} stands for any number of parameters; name each")
+        if name not in function.__annotations__:
+            raise TypeError(f"{what} cannot be declared: its parameter {name} has no type")
+    # The return type is often imported for type checkers only.
+    taken = {name: kind for name, kind in function.__annotations__.items() if name != "return"}
+    return get_type_hints(type("Parameters", (), {"__annotations__": taken}), function.__globals__)

@@ -130,9 +130,7 @@ class Settings:
     """
 
     method: str = "mi-synthetic"
-    K: int | None = field(
-        default=None, metadata=_setting("pathways, for MI methods", _multiple, usual=10, most=MAX_PATHWAYS)
-    )
+    K: int | None = field(default=None, metadata=_setting("pathways", _multiple, usual=10, most=MAX_PATHWAYS))
     alpha: float = field(default=0.1, metadata=_setting("step size, above 0", _learns, tuned=True))
     gamma: float = field(default=1.0, metadata=_setting("discount", tuned=True))
     epsilon: float = field(default=0.0, metadata=_setting("share of uniform actions", _learns, tuned=True))
@@ -170,7 +168,9 @@ class Settings:
             value = getattr(self, name)
             if setting.belongs_to(method):
                 object.__setattr__(self, name, setting.checked(name, value))
-            elif value != setting.default:
+            elif value == setting.default:
+                object.__setattr__(self, name, setting.default)
+            else:
                 owners = [other.name for other in _like(method) if setting.belongs_to(other)]
                 raise ValueError(
                     f"{name} is {value}, but {method.name} has no such setting; {name} belongs to {', '.join(owners)}"

@@ -13,7 +13,7 @@ from lacuna.learning.memory import NO_STATE
 from lacuna.learning.qlearning import best_value
 from lacuna.learning.settings import VOTES
 
-SAMPLED, MAJORITY, AVERAGE = map(VOTES.index, ("sampled", "majority", "average"))
+SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "softmax", "average"))
 
 # Votes are sums of fractions 1/m; sums that differ by less are the same votes added in another order.
 _SAME_VOTES = 1e-9
@@ -119,7 +119,7 @@ def weigh_actions(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: ND
         cast_votes(Q, S, p)
         if vote == MAJORITY:
             keep_most_voted(p)
-        else:
+        elif vote == SOFTMAX:
             most = p[0]
             for a in range(1, p.shape[0]):
                 most = max(most, p[a])

@@ -165,8 +165,8 @@ class TabularMDP:
             object.__setattr__(self, "action_names", tuple(str(a) for a in range(self.n_actions)))
         if len(self.action_names) != self.n_actions:
             raise ValueError(f"{len(self.action_names)} action names for {self.n_actions} actions")
-        if self.idle is not None and not 0 <= self.idle < self.n_actions:
-            raise ValueError(f"idle is {self.idle}; it must be an action from 0 to {self.n_actions - 1}, or None")
+        if self.idle is not None:
+            whole_number("idle", self.idle, 0, self.n_actions - 1)
         self._check_transitions()
         self._check_starts()
         self._check_states()

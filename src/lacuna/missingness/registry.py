@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.tables import Where
 from lacuna.quantities import counted
-from lacuna.validation import nearest, shown
+from lacuna.validation import nearest, parameter_types, shown
 
 Reader = Callable[[list[str], Where, int | None], tuple[Any, ...]]
 """Reads the values of a text, for a space or world and a number of actions, into the constructor's arguments."""
@@ -33,8 +33,8 @@ class MechanismKind:
         """Give the constructor's arguments from the values of a text."""
         if self.read is not None:
             return self.read(values, where, n_actions)
-        _, *taken = (one for one in signature(self.build).parameters.values() if one.kind != Parameter.KEYWORD_ONLY)
-        types = get_type_hints(self.build)
+        _, *taken = _positional(self.build)
+        types = parameter_types(f"the mechanism {self.name!r}", self.build)
         a_list = any(_is_sequence(types[one.name]) for one in taken)
         least = sum(one.default is Parameter.empty for one in taken)
         if len(values) < least or (len(values) > len(taken) and not a_list):
@@ -83,9 +83,14 @@ def mechanism(
     """
 
     def declare(build: Builder) -> Builder:
-        known = MECHANISMS.get(name)
+        what, known = f"the mechanism {name!r}", MECHANISMS.get(name)
+        types = list(parameter_types(what, build).values())
+        if not types or set(name) & set(":, "):
+            raise ValueError(f"{what} cannot be declared: it needs a name without : or comma, and a first parameter")
+        if read is None and any(map(_is_sequence, types[1:])) and len(_positional(build)) > 2:
+            raise ValueError(f"{what} cannot be declared: beside a sequence there is no room for other numbers")
         if known is not None and known.build.__module__ != build.__module__:
-            raise ValueError(f"a mechanism called {name!r} is declared by {known.build.__module__} already")
+            raise ValueError(f"{what} is declared by {known.build.__module__} already")
         MECHANISMS[name] = MechanismKind(name, written, about, build, read, options)
         return build
 
@@ -126,7 +131,14 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
         arguments = kind.arguments(values, where, n_actions)
     except ValueError as error:
         raise ValueError(f"{shown(text)} is not a mechanism: {error}. Write {kind.written}: {kind.about}") from None
-    return kind.build(where, *arguments, **kind.options)
+    made = kind.build(where, *arguments, **kind.options)
+    if not isinstance(made, Mechanism):
+        raise TypeError(f"{shown(text)} made {shown(made)}; the constructor of {name} must give a Mechanism")
+    return made
+
+
+def _positional(build: Callable[..., Any]) -> list[Parameter]:
+    return [one for one in signature(build).parameters.values() if one.kind != Parameter.KEYWORD_ONLY]
 
 
 def as_number(value: str) -> float:

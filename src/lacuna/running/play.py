@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 
 from lacuna.learning.agent import Agent
+from lacuna.validation import whole_number
 
 
 def play(
@@ -37,6 +38,7 @@ def play(
     """
     if isinstance(env.action_space, gymnasium.spaces.Discrete) and env.action_space.n != agent.n_actions:
         raise ValueError(f"the agent has {agent.n_actions} actions, the environment {env.action_space.n}")
+    whole_number("steps", steps, 0)
     total = 0.0
     if not resume:
         observation, _ = env.reset(seed=seed)

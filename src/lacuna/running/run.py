@@ -29,7 +29,7 @@ from lacuna.running.loop import Record, Trace, run_steps
 from lacuna.running.measures import blank_notes, blank_tally, check_curve, check_tally, figures, note, score
 from lacuna.running.scene import FRESH, FRESH_PLACE, Numbers, Scene, Step
 from lacuna.running.yardstick import Yardstick
-from lacuna.validation import number, one_of, whole_number
+from lacuna.validation import number, one_of, shown, whole_number
 
 DRIVERS = ("compiled", "stepwise")
 
@@ -280,6 +280,8 @@ class Run:
 
 
 def _player(mdp: TabularMDP, mechanism: Mechanism, settings: Settings, seed: int) -> Agent | Yardstick:
+    if not isinstance(settings, Settings):
+        raise TypeError(f"settings is {shown(settings)}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
     if settings.method in YARDSTICKS:
         return Yardstick(mdp, mechanism, settings, seed)
     return Agent(mdp.space, mdp.n_actions, settings, seed=seed)
@@ -287,6 +289,9 @@ def _player(mdp: TabularMDP, mechanism: Mechanism, settings: Settings, seed: int
 
 def check_problem(mdp: TabularMDP, mechanism: Mechanism) -> None:
     """Refuse a mechanism made for another world: kernels would read beyond its rates."""
+    for what, value, kind in (("mdp", mdp, TabularMDP), ("mechanism", mechanism, Mechanism)):
+        if not isinstance(value, kind):
+            raise TypeError(f"{what} is {shown(value)}; it must be a {kind.__name__}")
     if mechanism.space.sizes != mdp.space.sizes:
         raise ValueError(f"{mechanism.name} hides {mechanism.space.sizes}, the world shows {mdp.space.sizes}")
     strange = mechanism.shows is not None and not np.array_equal(mechanism.shows, mdp.shows)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from threading import Event
 from typing import Any
 
@@ -18,7 +19,7 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, parse
 from lacuna.running.measures import SUMS
 from lacuna.running.run import Run
-from lacuna.validation import whole_number
+from lacuna.validation import shown, whole_number
 from lacuna.worlds.registry import make_world, parse_world
 
 EARLY = 10_000
@@ -69,12 +70,14 @@ class Problem:
         'NMAR'
         """
         name, said = parse_world(world)
+        for twice in said.keys() & (parameters or {}).keys():
+            raise ValueError(f"{twice} is given twice, in {world!r} and as a parameter")
         mdp = make_world(name, **said, **(parameters or {}))
         return cls(world, mdp, parse(missingness, mdp), first_observed)
 
 
 def run_trial(
-    problem: Problem, settings: Settings, *, steps: int, seed: int = 0, times: Sequence[int] = (),
+    problem: Problem, settings: Settings, *, steps: int, seed: int = 0, times: Iterable[int] = (),
     driver: str = "compiled", progress: Progress | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Run one trial and give its figures.
@@ -152,13 +155,8 @@ def run_trial(
     >>> figures["mean_path_length"] >= 3
     True
     """
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem is {problem!r}; it must be a Problem, e.g. Problem.named('taxi', 'mcar:0.4')")
-    if not isinstance(settings, Settings):
-        raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
     steps = whole_number("steps", steps, 1, MAX_COUNT)
-    for t in times:
-        whole_number("a curve time", t, 1, steps)
+    times = [whole_number("a curve time", t, 1, steps) for t in times]
     run = _start(problem, settings, seed, driver)
     early, late = min(EARLY, steps), steps - max(1, steps // 5)
     wanted = {early, late, *times} - {0, steps}
@@ -169,7 +167,7 @@ def run_trial(
     figures = run.figures() | {
         "reward_per_step_early": _per_step(noted[early], nothing),
         "reward_per_step_late": _per_step(end, noted.get(late, nothing)),
-        "seed": seed,
+        "seed": int(seed),
         "seconds": run.seconds,
     }
     if times:
@@ -178,6 +176,8 @@ def run_trial(
 
 
 def _start(problem: Problem, settings: Settings, seed: int, driver: str) -> Run:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem is {shown(problem)}; it must be a Problem, e.g. Problem.named('taxi', 'mcar:0.4')")
     first_observed = problem.first_observed
     return Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed, driver=driver)
 
@@ -190,7 +190,7 @@ def threads(workers: int | None) -> int:
 
 
 def run_trials(
-    problem: Problem, settings: Settings, *, steps: int, seeds: Sequence[int], workers: int | None = None,
+    problem: Problem, settings: Settings, *, steps: int, seeds: Iterable[int], workers: int | None = None,
     driver: str = "compiled", progress: Progress | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Run one trial per seed, on several threads; the figures do not depend on how many.
@@ -202,7 +202,8 @@ def run_trials(
     >>> [row["seed"] for row in rows]
     [0, 1, 2]
     """
-    if len(seeds[: MOST_TRIALS + 1]) > MOST_TRIALS:
+    seeds = tuple(islice(seeds, MOST_TRIALS + 1))
+    if len(seeds) > MOST_TRIALS:
         raise ValueError(f"there are more than {MOST_TRIALS} seeds; make a study of them, which keeps what is done")
     # Compile (or read the cache) before any clock runs.
     _start(problem, settings, 0, driver).advance(1)

@@ -132,6 +132,7 @@ class RunSpec:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
     def _unusual_settings(self) -> dict[str, Any]:
+        # The method is beside the settings too; names of runs must not change because it would do once.
         method = self.settings.method
         return self.settings.unusual() | ({"method": method} if method != Settings().method else {})
 

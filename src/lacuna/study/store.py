@@ -120,7 +120,7 @@ class Store:
     Parameters
     ----------
     path
-        The folder; made if it is not there. One that holds other things, or was made by a newer version, is refused.
+        The folder; made if it is not there. One that holds other things, or was made in another format, is refused.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -291,9 +291,15 @@ def runs_in(content: bytes, *, whole: bool = True) -> pl.DataFrame | None:
             return None
         if RESULTS_VERSION not in names["results"]:
             return pl.DataFrame(schema=SCHEMA)
-        if any(kinds.get(name) != kind for name, kind in SCHEMA.items()):
+        # A setting may have been declared since: the runs in the file have its default.
+        since = [name for name in SETTINGS if name not in kinds]
+        if any(kinds.get(name) != kind for name, kind in SCHEMA.items() if name not in since):
             return None
-        mine = names if not whole else pl.read_parquet(BytesIO(content), columns=list(SCHEMA))
+        mine = names
+        if whole:
+            there = pl.read_parquet(BytesIO(content), columns=[name for name in SCHEMA if name not in since])
+            defaults = [pl.lit(SETTINGS[name].default, SCHEMA[name]).alias(name) for name in since]
+            mine = there.with_columns(defaults).select(*SCHEMA)
         return mine.filter(results=RESULTS_VERSION)
     except _UNREADABLE:
         return None

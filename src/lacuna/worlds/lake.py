@@ -124,7 +124,7 @@ class Lake:
             number(what, getattr(self, what), 0, 1)
         if len(self.rewards) != 3:
             raise ValueError(f"rewards are {self.rewards}; there must be 3: land, water, goal")
-        object.__setattr__(self, "rewards", Rewards(*self.rewards))
+        object.__setattr__(self, "rewards", Rewards(*map(float, self.rewards)))
         for what, value in Rewards(*self.rewards)._asdict().items():
             if not isfinite(value):
                 raise ValueError(f"the reward for {what} is {value}; it must be a finite number")

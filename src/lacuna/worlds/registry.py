@@ -5,15 +5,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 import gymnasium
 
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.validation import nearest, shown
+from lacuna.validation import nearest, parameter_types, shown
 
 if TYPE_CHECKING:
     from lacuna.mdp.environment import TabularEnv
@@ -50,7 +50,7 @@ class World:
         """
         from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  only needed to make a world
 
-        types = get_type_hints(self.build)
+        types = parameter_types(f"the world {self.name!r}", self.build)
         typed = {}
         for parameter, value in given.items():
             if parameter not in self.parameters:
@@ -60,18 +60,19 @@ class World:
                 )
             what = f"{parameter} of the world {self.name!r} is {shown(value)}"
             try:
-                typed[parameter] = TypeAdapter(types[parameter]).validate_python(value, strict=True)
+                typed[parameter] = TypeAdapter(types[parameter]).validate_python(as_tuples(value), strict=True)
             except ValidationError:
                 raise ValueError(f"{what}; it must be {_in_words(types[parameter])}") from None
             if isinstance(value, int) and abs(value) > _MAX_WHOLE:
                 raise ValueError(f"{what}; it must be at most {_MAX_WHOLE}")
         return typed
 
-    def make(self, **given: Any) -> TabularMDP:
+    def make(self, /, **given: Any) -> TabularMDP:
         """Make the world; a parameter that it does not have, or of the wrong type, is refused."""
-        self.typed(given)
-        built = self.build(**given)
-        mdp: TabularMDP = built if isinstance(built, TabularMDP) else built.mdp()
+        built = self.build(**self.typed(given))
+        mdp = built.mdp() if hasattr(built, "mdp") else built
+        if not isinstance(mdp, TabularMDP):
+            raise TypeError(f"the world {self.name!r} made {shown(built)}; it must make a TabularMDP")
         return mdp
 
 
@@ -107,14 +108,20 @@ def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
     """
 
     def declare(build: Builder) -> Builder:
-        for known in WORLDS.values():
-            if (known.name == name or known.env_id == env_id) and known.build.__module__ != build.__module__:
-                raise ValueError(
-                    f"a world called {name!r} or {env_id!r} is declared by {known.build.__module__} already"
-                )
-        WORLDS[name] = World(name, env_id, about, build)
-        if env_id not in gymnasium.registry:
+        what, known = f"the world {name!r}", WORLDS.get(name)
+        parameter_types(what, build)
+        for parameter in signature(build).parameters.values():
+            if parameter.default is Parameter.empty:
+                raise TypeError(f"{what} cannot be declared: its parameter {parameter.name} has no default")
+        # A module that is loaded again declares its worlds again.
+        again = known is not None and (known.env_id, known.build.__module__) == (env_id, build.__module__)
+        if known is not None and not again:
+            raise ValueError(f"{what} is declared by {known.build.__module__} already")
+        if env_id in gymnasium.registry and not again:
+            raise ValueError(f"{what} cannot be called {env_id!r}: Gymnasium knows another environment of that name")
+        if not again:
             gymnasium.register(id=env_id, entry_point=f"{__name__}:world_env", kwargs={"world": name})
+        WORLDS[name] = World(name, env_id, about, build)
         return build
 
     return declare
@@ -127,7 +134,7 @@ def find_world(name: str) -> World:
     return WORLDS[name]
 
 
-def make_world(name: str, **parameters: Any) -> TabularMDP:
+def make_world(name: str, /, **parameters: Any) -> TabularMDP:
     """Make a world from its name and parameters.
 
     Examples
@@ -205,16 +212,19 @@ def _split(text: str) -> list[str]:
         elif letter in "\"'":
             quote = letter
         else:
-            depth += (letter in "[{") - (letter in "]}")
+            depth = max(depth + (letter in "[{") - (letter in "]}"), 0)
     return parts
 
 
 def _value(text: str) -> Any:
     if text.startswith("@"):
-        return Path(text[1:]).read_text(encoding="utf-8")
+        return Path(text[1:].strip("\"'")).read_text(encoding="utf-8-sig")
+    # What follows in a comment or on another line would be dropped.
+    if "\n" in text or ("#" in text and text[0] not in "\"'"):
+        return text
     try:
         return as_tuples(tomllib.loads(f"value = {text}")["value"])
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
 
 

@@ -137,7 +137,7 @@ def loop(near: float = 1.0, far: float = 2.0) -> TabularMDP:
     pays = (near, far)
     return TabularMDP.build(
         lambda s, a: [(1.0, s, pays[s], False) if a == 0 else (1.0, 1 - s, 0.0, False)],
-        space=Space((2,), ("side",)), shows=range(2), n_actions=2, starts=[{0: 1.0}], terminates=False,
+        space=Space((2,), ("side",)), shows=range(2), n_actions=2, starts=[{0: 1.0}], terminates=False, idle=0,
         action_names=("stay", "change"), name="loop",
     )  # fmt: skip
 
