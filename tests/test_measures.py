@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -228,3 +229,17 @@ def test_early_and_late_rewards_are_those_of_the_record(steps: int) -> None:
 def test_means_and_errors() -> None:
     assert standard_error([3.0]) is None
     assert standard_error([1.0, 2.0, 6.0]) == pytest.approx(np.sqrt(7 / 3))
+
+
+def test_a_run_that_is_saved_while_it_goes_on_has_its_curve_so_far(tmp_path: Path) -> None:
+    mdp = lake("episodic")
+    run = Run(mdp, mechanisms(mdp)["mcar:0.4"], Settings(), seed=2)
+
+    def save(_: int) -> None:
+        run.save(tmp_path / "run")
+
+    run.advance(20_000, times=(100, 200, 19_000), progress=save)
+    run.advance(1)
+    assert [row[0] for row in run.curve] == [100, 200, 19_000]
+    loaded = Run.load(tmp_path / "run", mdp, mechanisms(mdp)["mcar:0.4"])
+    assert np.array_equal(loaded.curve, run.curve)

@@ -92,13 +92,6 @@ class KnownFiles:
             del self._seals[next(iter(self._seals))]
 
 
-def read(
-    path: str | os.PathLike[str], kind: str, other_kernels: OtherKernels = "warn"
-) -> tuple[dict[str, Any], Arrays]:
-    """Read a file that will not be saved again."""
-    return KnownFiles().read(path, kind, other_kernels)
-
-
 def _why_kept(path: str | os.PathLike[str], kind: str, *, known: bool) -> str:
     if known:
         return (

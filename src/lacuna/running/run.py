@@ -88,7 +88,6 @@ class Run:
         self.tally = blank_tally(mdp.n_actions, mdp.space.d, settings.pathways)
         self.curve: list[NDArray[np.float64]] = []
         self._idle = -1 if mdp.idle is None else mdp.idle
-        self._notes = blank_notes((), self._idle)
         self.seconds = 0.0
         self.driver = driver
         self._env: MissingObservation | None = None
@@ -121,15 +120,15 @@ class Run:
         """Run `steps` more; note the running sums at the given `times` (steps since the very start)."""
         end = self.steps + whole_number("steps", steps, 0, MAX_COUNT)
         wanted = sorted({t for t in times if self.steps < whole_number("a time", t, 0, MAX_COUNT) <= end})
-        self._notes = blank_notes(wanted, self._idle)
-        try:
-            while self.steps < end:
-                done = self._drive(end - self.steps, _blank_trace(self, 0))
-                if progress is not None:
-                    progress(done)
-        finally:
-            self.curve += list(self._notes.rows[: self._notes.at[0]])
-            self._notes = blank_notes((), self._idle)
+        notes, kept = blank_notes(wanted, self._idle), 0
+        while self.steps < end:
+            try:
+                done = self._drive(end - self.steps, Record(self.tally, notes, _blank_trace(self, 0)))
+            finally:
+                self.curve += list(notes.rows[kept : notes.at[0]])
+                kept = int(notes.at[0])
+            if progress is not None:
+                progress(done)
 
     @exclusive
     def record(self, steps: int) -> Trace:
@@ -140,20 +139,20 @@ class Run:
         ask_for(8 * steps * columns, f"records of {steps} steps")
         while self.steps < end:
             trace = _blank_trace(self, end - self.steps)
-            done = self._drive(end - self.steps, trace)
+            done = self._drive(end - self.steps, Record(self.tally, blank_notes((), self._idle), trace))
             pieces.append([column[:done] for column in trace])
         if not pieces:
             return _blank_trace(self, 0)
         return Trace(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 
-    def _drive(self, steps: int, trace: Trace) -> int:
+    def _drive(self, steps: int, record: Record) -> int:
         before = time.perf_counter()
         # Chunks of a size that keeps progress moving and Ctrl-C answered.
-        done = self._walk(min(steps, 1000), trace) if self.driver == "stepwise" else self._fly(steps, trace)
+        done = self._walk(min(steps, 1000), record) if self.driver == "stepwise" else self._fly(steps, record)
         self.seconds += time.perf_counter() - before
         return done
 
-    def _walk(self, steps: int, trace: Trace) -> int:
+    def _walk(self, steps: int, record: Record) -> int:
         """Take `steps` through the public face: a Gymnasium environment and the agent's three verbs."""
         agent, world = self.agent, self.mdp.dynamics
         if self._env is None:
@@ -170,10 +169,10 @@ class Run:
             arrival, seen = base.true_state, env.components(observation)
             step = Step(state, arrival, reward, base.episode_ended, terminated, terminated or truncated)
             score(action, step, seen, world, agent.learner, self.tally)
-            note(self.tally, self._notes)
+            note(self.tally, record.notes)
             row = (state, action, reward, arrival, seen, agent.memory.S, base.episode_ended, truncated)
-            if t < trace.state.shape[0]:
-                for column, value in zip(trace, row, strict=True):
+            if t < record.trace.state.shape[0]:
+                for column, value in zip(record.trace, row, strict=True):
                     column[t] = value
             if terminated or truncated:
                 observation, _ = env.reset()
@@ -181,7 +180,7 @@ class Run:
         self.world, self.missingness = base.stream or self.world, env.stream
         return steps
 
-    def _fly(self, steps: int, trace: Trace) -> int:
+    def _fly(self, steps: int, record: Record) -> int:
         """Take up to `steps` in the compiled loop."""
         player, rules, d = self.player, self.player.rules, self.mdp.space.d
         # One step may start the world, move it and restart it.
@@ -198,11 +197,11 @@ class Run:
         player.make_room()
         scene = Scene(
             self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
-            player.learner.memory.previous.copy(), np.zeros(d, dtype=np.bool_),
+            np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.bool_),
         )  # fmt: skip
         knowledge = player.knowledge if isinstance(player, Yardstick) else None
         numbers = Numbers(np.array(needs, dtype=np.int64), *blocks)
-        done = run_steps(steps, scene, player.learner, knowledge, numbers, Record(self.tally, self._notes, trace))
+        done = run_steps(steps, scene, player.learner, knowledge, numbers, record)
         player.took_steps(done)
         return done
 

@@ -32,10 +32,6 @@ class StudyError(ValueError):
     """Everything that is wrong with a study file, one sentence a line."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
 _listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
 Listed = Annotated[list[Any], _listed, Field(min_length=1)]
 """One value, or a list of values to try."""
@@ -69,8 +65,10 @@ class WorldSpec(BaseModel):
         return {key: as_tuples(value) for key, value in (self.model_extra or {}).items()}
 
 
-class StudySpec(_Strict):
+class StudySpec(BaseModel):
     """The keys of a study file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     name: Name
     """A name, for people."""
