@@ -315,7 +315,7 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "rewards of two numbers": (
         change("stay = true", "rewards = [1, 2]"),
-        ("rewards are (1, 2); there must be 3: land, water, goal",),
+        ("rewards of the world 'lake' is (1, 2); it must be a list of 3 values, each a number",),
     ),
     "rewards that are texts": (
         change("stay = true", "rewards = ['a', 'b', 'c']"),
@@ -340,7 +340,7 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a bandit with uneven rows": (
         with_world('name = "bandit"\npays = [[0, 1], [0]]'),
-        ("pays is ((0, 1), (0,)); it must be 4 rows",),
+        ("pays is ((0.0, 1.0), (0.0,)); it must be 4 rows",),
     ),
     "a frozen lake of one cell": (
         with_world('name = "frozen-lake"\ndesc = ["S"]'),

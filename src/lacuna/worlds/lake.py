@@ -116,7 +116,7 @@ class Lake:
     flood: float = 0.1
     stay: bool = False
     continuing: bool = False
-    rewards: Rewards | tuple[float, float, float] = _PAPER_REWARDS
+    rewards: tuple[float, float, float] = _PAPER_REWARDS
     max_steps: int = 0
 
     def __post_init__(self) -> None:
