@@ -185,7 +185,7 @@ def test_version(command: Command) -> None:
             ("run", "--missingness", "mfog:0.5,0", "--world", "field"),
             "mfog needs a region called 'fog'; field has none",
         ),
-        (("run", "--world", "lake,wind=2"), "wind is 2; it must be a number between 0 and 1"),
+        (("run", "--world", "lake,wind=2"), "wind is 2.0; it must be a number between 0 and 1"),
         (("run", "--world", "lake,wind=high"), "wind of the world 'lake' is 'high'; it must be a number"),
         (
             ("run", "--world", "lake,wind"),

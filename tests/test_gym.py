@@ -162,7 +162,7 @@ def test_any_environment_with_a_table_will_do() -> None:
         (lambda: make_world("qqq"), "no world is called 'qqq'; there are lake"),
         (lambda: make_world("lake", wnd=1), "the world 'lake' has no parameter 'wnd' (did you mean 'wind'?)"),
         (lambda: make_world("loop", zzz=1), "the world 'loop' has no parameter 'zzz'; there are near, far"),
-        (lambda: make_world("lake", wind=2), "wind is 2; it must be a number between 0 and 1"),
+        (lambda: make_world("lake", wind=2), "wind is 2.0; it must be a number between 0 and 1"),
         (lambda: gymnasium.make("lacuna/Lake-v0", colour=1), "the world 'lake' has no parameter 'colour'"),
         (lambda: TabularEnv(corridor(), "rgb_array"), "render_mode is 'rgb_array'; corridor can be drawn as ansi"),
         (lambda: TabularEnv(corridor()).reset(options={"x": 1}), "the options ['x']; corridor takes none"),
