@@ -66,7 +66,7 @@ def test_the_findings_count_the_verdicts_of_the_full_run() -> None:
 
 def test_the_readme_counts_the_verdicts_on_fresh_trials() -> None:
     counts = Counter(finding(claim.id, "episodic", "held-out")["verdict"] for claim in CLAIMS)
-    words = f"{counts['supported']} hold, {counts['not supported']} fail and {counts['undecided']} stay undecided"
+    words = f"{counts['supported']} hold, {counts['not supported']} fail and {counts['undecided']} are undecided"
     assert words in " ".join(README.split())
 
 

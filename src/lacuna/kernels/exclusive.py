@@ -1,6 +1,7 @@
 """One thread at a time: a call is refused while another thread is inside.
 
-Kernels run without Python's global lock, and trust that the block of random numbers they were given is theirs alone.
+Kernels release Python's global interpreter lock (GIL) and assume that no other thread uses their block of random
+numbers.
 """
 
 from __future__ import annotations

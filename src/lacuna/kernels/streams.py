@@ -1,7 +1,8 @@
 """One seed, four named and independent streams of uniform numbers whose position can be saved and restored.
 
-A kernel never owns randomness: it reads numbers from a block that NumPy filled, behind a cursor. So a kernel is a
-deterministic function of arrays, runs the same compiled or not, and any moment of a run is ``(seed, position)``.
+A kernel never owns randomness: it reads numbers from a block that NumPy filled beforehand, at a cursor. So it is a
+deterministic function of its arrays, and runs the same compiled or not. The random state of a run is a seed and four
+stream positions.
 """
 
 from __future__ import annotations

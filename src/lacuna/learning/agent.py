@@ -39,10 +39,15 @@ class Agent:
     settings
         The method and its hyper-parameters; `DEFAULT` if not given.
     seed
-        Fixes every draw: two agents with the same seed that see the same make the same decisions.
+        Seed of all random draws. Agents with equal seeds and equal inputs make equal decisions.
     max_memory
-        Most memory that its tables may take, in bytes or as a text (``"8GB"``). If not given, the environment variable
-        ``LACUNA_MAX_MEMORY`` decides, else it is 2 GB. Counts grow later, with the transitions seen.
+        Most memory that its tables may take, in bytes or as a text (``"8GB"``). Default: the environment variable
+        ``LACUNA_MAX_MEMORY``, or 2 GB if it is not set. Counts grow later, with the transitions seen.
+
+    Attributes
+    ----------
+    steps
+        Number of steps learned from so far: the calls of `learn`.
 
     Examples
     --------
@@ -165,7 +170,10 @@ class Agent:
 
     @property
     def Q(self) -> NDArray[np.float64]:  # noqa: N802  the paper's symbol
-        """The table of values, read-only: a row per state (of the space with "missing" values if they are states)."""
+        """The table of values, read-only: one row per state.
+
+        For missing-as-state, states include the value "missing".
+        """
         return _read_only(self.memory.Q)
 
     @property
@@ -211,16 +219,17 @@ class Agent:
 
     @property
     def decisions(self) -> int:
-        """How many actions were chosen so far, also those that nothing was learned from: the number of the next one.
+        """Number of actions chosen so far, including those without a later `learn`.
 
-        Numbers begin with 0, and continue across episodes and in an agent that was saved and loaded.
+        It is also the index of the next decision. Indices begin with 0, and continue across episodes and in an agent
+        that was saved and loaded.
         """
         # An action takes one number of its stream, and a coin before it if ε > 0.
         return self.exploration.position // (2 if self.rules.epsilon > 0 else 1)
 
     @property
     def seed(self) -> int:
-        """The seed of both streams."""
+        """The seed of the agent's two streams, imputation and exploration."""
         return self.imputation.seed
 
     def __repr__(self) -> str:

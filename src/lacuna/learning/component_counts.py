@@ -19,9 +19,9 @@ and is the largest.
 every four hidden values of a component, one observed value tests its candidate parents. Which transitions are tested is
 fixed before their outcome is seen; otherwise the test is biased.
 
-**Late counting.** While nothing was ever hidden, the joint counts hold everything. So a small space counts components
-only from the first hidden value on. With parents, equal complete transitions are passed on in bundles, at each power of
-two.
+**Late counting.** Until a value is first hidden, the joint counts contain all the information. So in a small space,
+component counting starts at the first hidden value. With parents, repeats of one complete transition are added in
+batches, when its count reaches a power of two.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Draw a complete next state from the model, given what was seen of it.
 
-For a pathway in state s, let J be the units of the joint counts (s, a) → s' on states s' that agree with the
-observation o, and
+For a pathway in state s, let J be the total joint count of (s, a) → s' over the states s' that agree with the
+observation o. Let f be the probability of o under the component counts n_j:
 
     f = ∏_{j observed} P_j(o_j | s, a)        P_j(v | s, a) = (n_j(s_j, a, v) + λ) / (Σ_v n_j(s_j, a, v) + λ size_j)
 
-the probability of what was seen by the component counts n_j. Then s' comes with probability J/(J + κf) from the joint
-counts, in proportion to their units, and else component by component: each hidden component j from P_j. Without
-component counts κ is 0. Where nothing agrees and no component count helps, s' is uniform over the states that agree.
+With probability J/(J + κf), s' is drawn from the joint counts that agree, in proportion to them. Otherwise each hidden
+component j is drawn from P_j. Without component counts, κ = 0. If J = 0 and the component counts cannot be used (κ = 0
+or f = 0), s' is uniform over the states that agree.
 
 A component j with a parent p counts n_jp(s_j, s_p, a, v) as well, and P_j is (n_jp + m P_j) / (Σ n_jp + m), m being
 the setting ``parents``.

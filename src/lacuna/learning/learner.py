@@ -1,7 +1,8 @@
 """The verbs of the algorithm as kernels: begin an episode, act, learn. Both drivers call exactly these.
 
-Learning is five steps, in this order: *foresee* what each pathway takes the new state to be, by the model as it was;
-*improve* Q; *teach* the model; *plan*; *settle* in the new state.
+Learning is five steps, in this order. *foresee*: each pathway draws its next state, from the model as it was before
+this step; *improve*: update Q; *teach*: update the model; *plan*: empty so far; *settle*: move the pathways to their
+next states.
 """
 
 from __future__ import annotations

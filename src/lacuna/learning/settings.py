@@ -105,7 +105,8 @@ class Settings:
         average value.
     update
         How K pathways update Q: one after the other at rate alpha/K (the paper's); all at once; or one after the other
-        at the rate ``1 - (1 - alpha)**(1/K)``, so that K updates make exactly one at rate alpha.
+        at the rate ``1 - (1 - alpha)**(1/K)``, so that K equal updates make exactly one at rate alpha, unless the step
+        stays in the same state.
     p_shuffle
         Probability of permuting the K imputed next states after imputing.
     kappa, smoothing
@@ -137,7 +138,7 @@ class Settings:
     vote: Vote = field(default="sampled", metadata=_setting("how pathways choose", _multiple, choices=VOTES))
     update: Update = field(default="sequential", metadata=_setting("how Q is updated", _multiple, choices=UPDATES))
     p_shuffle: float = field(
-        default=0.0, metadata=_setting("probability of shuffling the pathways in a step", _multiple)
+        default=0.0, metadata=_setting("probability, per step, of permuting the K imputed next states", _multiple)
     )
     kappa: float | None = field(
         default=None,
@@ -150,15 +151,15 @@ class Settings:
     parents: float = field(
         default=0.0,
         metadata=_setting(
-            "let a component depend on one other; the weight of the prediction without it, 0 is off",
+            "prior weight, in transitions, of the prediction without the parent; 0 turns parents off",
             _counts_components, most=MAX_WEIGHT,
         ),
     )  # fmt: skip
     optimism: float = field(
         default=0.0,
         metadata=_setting(
-            "for actions not yet tried: a multiple of the highest reward so far; 0 is off", _learns, most=MAX_WEIGHT,
-            tuned=True,
+            "bonus for untried actions, as a multiple of the highest reward so far; 0 turns it off",
+            _learns, most=MAX_WEIGHT, tuned=True,
         ),
     )  # fmt: skip
 
@@ -202,7 +203,10 @@ class Settings:
         return Rules(impute=int(method.impute), teach=int(method.teach), rate=rate, full_rate=full_rate, **numbers)
 
     def unusual(self) -> dict[str, Any]:
-        """The settings that differ from their defaults, besides the method."""
+        """The settings that differ from their declared defaults, besides the method.
+
+        K, kappa and smoothing are always listed for the methods that have them.
+        """
         found = {name: getattr(self, name) for name in SETTINGS}
         return {name: value for name, value in found.items() if value != SETTINGS[name].default}
 
@@ -242,4 +246,7 @@ def _rates(update: Update, alpha: float, K: int) -> tuple[float, float]:
 
 
 DEFAULT = Settings("mi-available", smoothing=0.001, parents=0.3, optimism=0.2)
-"""The settings of an agent that is given none: the same for every problem, because a trial cannot tune."""
+"""The settings of an agent that is given none.
+
+The same setting is used for every problem, because an agent in a live trial cannot be tuned first.
+"""

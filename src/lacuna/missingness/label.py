@@ -6,7 +6,8 @@ A mask m splits a state s into what it hides and what it leaves visible. For eve
     MAR     P(m | s) = P(m | what m leaves visible of s)
     NMAR    otherwise
 
-Every mode of a hidden chain and every action is classified by itself; the weakest label counts.
+Each action and each mode of a mechanism with bursts is classified on its own. The result is the worst label found, in
+the order MCAR, MAR, NMAR. If all are MCAR but the rates depend on the action, the label is MAR.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ The mask m of a newly entered state s, after action a and in mode z of a hidden 
 
     P(m | s, a, z) = ∏_j θ_j^m_j (1 − θ_j)^(1 − m_j)    with    θ_j = rates[z, a, s, j],    m_j = 1: hidden
 
-The mode moves before every mask: z' ~ chain[z, ·]. With a driver i, component i is drawn first, and if m_i = 1 the
-others take θ_j = fallback[z, a, s, j]. If the whole vector is lost or nothing, one draw at the rate θ_0 decides.
+The mode moves before every mask: z' ~ chain[z, ·]. If the mechanism has a driver component i, m_i is drawn first. If
+m_i = 1, the others use θ_j = fallback[z, a, s, j]. A mechanism that hides all components or none makes one draw, with
+rate θ_0.
 """
 
 from __future__ import annotations

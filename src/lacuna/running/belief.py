@@ -2,9 +2,9 @@
 
     b'(s') ∝ P(o | s', a) Σ_s b(s) Σ P(s', r, end | s, a)
 
-The inner sum is over the outcomes of (s, a) that lead to s' and end the episode or not, as it was told; with rewards
-seen, over those of them that pay just the reward received. P(o | s', a) is the chance to see of s' what was seen. A
-mechanism with a hidden chain adds its mode to s.
+The inner sum runs over the outcomes of (s, a) that lead to s' and match the termination flag. With `qmdp-rewards` they
+must also pay exactly the reward received. P(o | s', a) is the probability of observing o in s'. If the mechanism has a
+hidden chain, s includes its mode.
 """
 
 from __future__ import annotations

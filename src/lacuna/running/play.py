@@ -24,8 +24,8 @@ def play(
     seed
         For the first reset of the environment.
     resume
-        False: reset the environment, and begin an episode. True: go on in the episode in which the last `play` with
-        both stopped, so that 1000 steps and 1000 more are 2000 steps.
+        False: reset the environment, and begin an episode. True: continue the episode in which the last `play` of this
+        environment and agent stopped. Playing 1000 steps and then 1000 more equals playing 2000.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""A yardstick: what methods are measured against. It knows what no agent can, and learns Q by the same kernels."""
+"""A yardstick: a reference that methods are compared with. It knows what no agent can.
+
+Two of the five also learn Q, with the same kernels as an agent.
+"""
 
 from __future__ import annotations
 
