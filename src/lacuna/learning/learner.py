@@ -97,19 +97,19 @@ def learn(
     action: int, reward: float, terminated: bool, observation: NDArray[np.int64], learner: Learner, uniforms: Uniforms
 ) -> None:
     """Take in one step."""
-    observed = decode(observation, learner.layout)
-    foresee(action, observed, learner, uniforms)
-    improve(action, reward, terminated, observed, learner.rules, learner.memory)
-    teach(action, observed, learner)
+    observed, from_complete = decode(observation, learner.layout), is_complete(learner.memory.previous)
+    foresee(action, from_complete, observed, learner, uniforms)
+    improve(action, reward, terminated, from_complete, observed, learner.rules, learner.memory)
+    teach(action, from_complete, observed, learner)
     plan(learner)
     settle(observed, learner.rules, learner.memory)
 
 
 @kernel
-def foresee(action: int, observed: Observed, learner: Learner, uniforms: Uniforms) -> None:
+def foresee(action: int, from_complete: bool, observed: Observed, learner: Learner, uniforms: Uniforms) -> None:
     """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be, by the model as it is."""
     rules, memory, components = learner.rules, learner.memory, learner.components
-    both_complete = observed.complete and is_complete(memory.previous)
+    both_complete = from_complete and observed.complete
     if rules.teach == _AVAILABLE_PAIRS and not both_complete and is_waiting(components):
         catch_up(memory.Q.shape[1], rules.parents, learner.layout, learner.counts, components)
     impute(action, observed, learner, uniforms)
@@ -152,10 +152,11 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> N
 
 
 @kernel
-def improve(action: int, reward: float, terminated: bool, observed: Observed, rules: Rules, memory: Memory) -> None:
+def improve(
+    action: int, reward: float, terminated: bool, from_complete: bool, observed: Observed, rules: Rules, memory: Memory
+) -> None:
     """Update Q by what each pathway took the step to be: from ``S`` to ``S_next``, which coincide if complete."""
     S, S_next = memory.S, memory.S_next
-    from_complete = is_complete(memory.previous)
     discount = 0.0 if terminated else rules.gamma
     if rules.optimism > 0 and reward > memory.highest_reward[0]:
         memory.highest_reward[0] = reward
@@ -184,13 +185,13 @@ def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> No
 
 
 @kernel
-def teach(action: int, observed: Observed, learner: Learner) -> None:
+def teach(action: int, from_complete: bool, observed: Observed, learner: Learner) -> None:
     """Count the transition: of every pathway, of complete states, or of every component seen before and after."""
     rules, memory, counts, components = learner.rules, learner.memory, learner.counts, learner.components
     S, C_next, A = memory.S, memory.C_next, memory.Q.shape[1]
     if rules.teach == _NO_MODEL:
         return
-    both_complete = observed.complete and is_complete(memory.previous)
+    both_complete = from_complete and observed.complete
     if rules.teach == _EVERY_PATHWAY:
         if both_complete:
             add(S[0] * A + action, C_next[0], rules.K, ANYWHERE, counts)

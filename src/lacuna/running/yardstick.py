@@ -5,7 +5,7 @@ Two of the five also learn Q, with the same kernels as an agent.
 
 from __future__ import annotations
 
-from lacuna.kernels.codes import copy_into, decode
+from lacuna.kernels.codes import copy_into, decode, is_complete
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.counts import Counts
 from lacuna.kernels.exclusive import Entry
@@ -124,7 +124,8 @@ def learn_knowing(
     if knowledge.knows != _STATE:
         for k in range(rules.K):
             memory.S_next[k] = world.shows[knowledge.here_next[k]]
-        improve(action, step.reward, step.terminated, observed, rules, memory)
+        from_complete = is_complete(memory.previous)
+        improve(action, step.reward, step.terminated, from_complete, observed, rules, memory)
     move_pathways(scene, learner, knowledge)
 
 
