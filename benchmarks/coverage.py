@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
 from lacuna.running.trials import Problem, run_trials
 from lacuna.study.selection import (
     FIGURES,

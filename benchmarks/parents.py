@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lacuna.learning.settings import DEFAULT
+from lacuna.methods.settings import DEFAULT
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import parse
 from lacuna.running.run import Run
 from lacuna.worlds.lake import Lake

@@ -9,7 +9,7 @@ nothing.
 
 from __future__ import annotations
 
-from lacuna.learning.settings import DEFAULT, Settings
+from lacuna.methods.settings import DEFAULT, Settings
 from lacuna.paper.reproduce import beyond_studies
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem

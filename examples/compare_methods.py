@@ -12,8 +12,8 @@ import argparse
 from statistics import fmean
 from typing import Any
 
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.running.measures import standard_error
 from lacuna.running.trials import Problem, run_trials
 

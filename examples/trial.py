@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from lacuna import Agent, Space
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
 
 CONTEXT = Space((3, 3, 2), ("time of day", "activity", "at home"))
 ACTIONS = ("nothing", "prompt")

@@ -18,8 +18,8 @@ import typer.main
 from interfaces import anchor, doc_of, entry, field_docs, first_line, inline, items, link, public_names, sections
 
 from lacuna.command import app
-from lacuna.learning.methods import METHODS, NAMED, YARDSTICKS, Method
-from lacuna.learning.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
+from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
+from lacuna.methods.table import METHODS, NAMED, YARDSTICKS, Method
 from lacuna.missingness import MECHANISMS
 from lacuna.study.spec import StudySpec
 from lacuna.study.store import SCHEMA
@@ -52,7 +52,7 @@ PAGES: dict[str, Page] = {
         {
             "lacuna": ("Agent", "Space", "Settings", "DEFAULT", "METHODS", "YARDSTICKS", "play", "__version__"),
             "lacuna.learning.observation": ("Observation",),
-            "lacuna.learning.savefile": ("SaveFileError", "OtherKernelsWarning", "OtherKernels"),
+            "lacuna.methods.savefile": ("SaveFileError", "OtherKernelsWarning", "OtherKernels"),
         },
     ),
     "running": Page(

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import UPDATES, VOTES
+from lacuna.methods.settings import UPDATES, VOTES
+from lacuna.methods.table import METHODS
 
 TAIL = len("sha256 ") + 64 + 1
 

@@ -32,10 +32,10 @@ from lacuna.kernels.cache import cache_folders
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS
-from lacuna.learning.savefile import OtherKernelsWarning, SaveFileError
-from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.savefile import OtherKernelsWarning, SaveFileError
+from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import Mechanism, parse
 from lacuna.running.run import Run
 from lacuna.worlds.toys import corridor

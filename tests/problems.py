@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 
 from lacuna.kernels.space import Space
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import UPDATES, VOTES, Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import UPDATES, VOTES, Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import Mechanism, by_component, by_true_state, parse
 from lacuna.running.loop import Trace
 from lacuna.running.run import Run

@@ -14,8 +14,8 @@ import pytest
 from edits import TAIL, sealed
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.savefile import SaveFileError
-from lacuna.learning.settings import Settings
+from lacuna.methods.savefile import SaveFileError
+from lacuna.methods.settings import Settings
 from sentences import one_sentence
 
 

@@ -16,9 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS
-from lacuna.learning.qlearning import MAX_REWARD
-from lacuna.learning.settings import VOTES, Settings
+from lacuna.methods.qlearning import MAX_REWARD
+from lacuna.methods.settings import VOTES, Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
 from lacuna.running.run import DRIVERS, Run
 from lacuna.worlds.toys import corridor

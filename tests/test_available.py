@@ -14,10 +14,10 @@ import pytest
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.component_counts import LEAST_WEIGHT, MOST_WEIGHT, ComponentCounts, choose_parent
-from lacuna.learning.settings import DEFAULT, UPDATES, VOTES, Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import DEFAULT, UPDATES, VOTES, Settings
 from lacuna.missingness import by_component, mcar
+from lacuna.models.component_counts import LEAST_WEIGHT, MOST_WEIGHT, ComponentCounts, choose_parent
 from lacuna.running.run import Run
 from problems import READINGS, follower, lake, mechanisms
 

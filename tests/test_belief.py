@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 import naive
 from lacuna.kernels.space import Space
-from lacuna.learning.settings import Settings
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import Settings
 from lacuna.missingness import Mechanism, MissingObservation, mcar, parse
 from lacuna.missingness.label import pattern_probabilities, patterns
 from lacuna.missingness.mechanism import mask_probability

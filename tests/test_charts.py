@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
-from lacuna.learning.methods import METHODS, YARDSTICKS
+from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.paper.charts import BEYOND, FIGURES, FLOOR, mcar_theta, optimum, reward_against_theta
 from lacuna.paper.comparison import KNOWING
 from lacuna.paper.evidence import (

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from lacuna.checks import CheckFailedError, check_agent
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import UPDATES, VOTES, Settings
+from lacuna.methods.settings import UPDATES, VOTES, Settings
+from lacuna.methods.table import METHODS
 
 A = 3
 

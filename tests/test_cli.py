@@ -14,7 +14,7 @@ import pytest
 
 import lacuna
 from lacuna import command as cli
-from lacuna.learning.methods import METHODS
+from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS
 from lacuna.worlds.registry import WORLDS
 

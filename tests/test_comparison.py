@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import paper_runs
-from lacuna.learning.methods import YARDSTICKS
-from lacuna.learning.settings import DEFAULT
+from lacuna.methods.settings import DEFAULT
+from lacuna.methods.table import YARDSTICKS
 from lacuna.paper.comparison import KNOWING, OURS, PAPERS, REACHABLE, Comparison, against_tuned, against_untuned
 from lacuna.paper.evidence import Evidence, Shown
 from lacuna.paper.reproduce import beyond_studies

@@ -16,8 +16,8 @@ import pytest
 
 import lacuna
 from lacuna import checks, missingness
-from lacuna.learning.methods import METHODS, YARDSTICKS
-from lacuna.learning.settings import SETTINGS, UPDATES, VOTES
+from lacuna.methods.settings import SETTINGS, UPDATES, VOTES
+from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.missingness import MECHANISMS, parse
 from lacuna.running.trials import Problem, run_trial
 from lacuna.worlds.registry import WORLDS

@@ -16,9 +16,9 @@ from edits import File
 from fuzz_files import fuzz
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS, Impute, Teach
-from lacuna.learning.savefile import SaveFileError
-from lacuna.learning.settings import Settings
+from lacuna.methods.savefile import SaveFileError
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS, Impute, Teach
 from lacuna.missingness import bursts, none
 from lacuna.running.measures import SUMS
 from lacuna.running.run import Run

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.learning.settings import SETTINGS, Rules, Settings
+from lacuna.methods.settings import SETTINGS, Rules, Settings
 
 SOURCE = Path(__file__).parents[1] / "src" / "lacuna"
 FILES = sorted(SOURCE.rglob("*.py"))
-LIBRARY = ("kernels", "learning", "running", "study", "report")
+LIBRARY = ("kernels", "methods", "models", "learning", "running", "study", "report")
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

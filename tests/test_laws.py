@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import UPDATES, VOTES, Settings
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import UPDATES, VOTES, Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar, none
 from lacuna.running.loop import Trace
 from lacuna.running.run import Run

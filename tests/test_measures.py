@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lacuna.kernels.space import Space
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar, none
 from lacuna.running.loop import Trace
 from lacuna.running.measures import SUMS, blank_tally, calibration_error, episode_means, figures, standard_error

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 
 from lacuna.kernels.memory_limit import memory_limit
 from lacuna.kernels.space import Space
-from lacuna.learning import savefile
 from lacuna.learning.agent import Agent, agent_bytes
-from lacuna.learning.component_counts import ComponentCounts
-from lacuna.learning.memory import memory_bytes
-from lacuna.learning.methods import METHODS
-from lacuna.learning.savefile import SaveFileError
-from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods import savefile
+from lacuna.methods.memory import memory_bytes
+from lacuna.methods.savefile import SaveFileError
+from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
+from lacuna.models.component_counts import ComponentCounts
 from lacuna.running.run import Run
 from lacuna.worlds.toys import corridor
 from saved import experienced

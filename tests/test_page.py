@@ -17,7 +17,7 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 import paper_runs
-from lacuna.learning.methods import YARDSTICKS
+from lacuna.methods.table import YARDSTICKS
 from lacuna.paper import page as paper_page
 from lacuna.paper.charts import BEYOND, FIGURES
 from lacuna.paper.claims import CLAIMS

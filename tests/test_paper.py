@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from lacuna import command as cli
-from lacuna.learning.methods import METHODS
+from lacuna.methods.table import METHODS
 from lacuna.paper import reproduce
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lacuna.kernels.compiled import kernel
-from lacuna.learning.methods import METHODS, YARDSTICKS
+from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.study import command
 from lacuna.study.spec import RunSpec, Study
 from studies import write_study

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from lacuna import MissingObservation
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.running.play import play
 from sentences import one_sentence
 

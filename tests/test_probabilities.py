@@ -19,8 +19,8 @@ from scipy.stats import binom
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
 from lacuna.learning.learner import act
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import VOTES, Settings
+from lacuna.methods.settings import VOTES, Settings
+from lacuna.methods.table import METHODS
 
 FALSE_ALARM = 1e-9
 N = 20_000
@@ -47,7 +47,7 @@ def standing_in(states: list[int], table: list[list[float]], **rest: Any) -> Age
 def frequencies(agent: Agent, n: int) -> NDArray[np.int64]:
     """How often each action is taken from where the agent stands: `act` changes nothing but its stream."""
     numbers = agent.exploration.need(2 * n)
-    taken = [act(agent.rules, agent.memory, numbers) for _ in range(n)]
+    taken = [act(agent.rules, agent.memory, agent.plan_table, numbers) for _ in range(n)]
     return np.bincount(taken, minlength=agent.n_actions)
 
 
@@ -121,7 +121,7 @@ def test_what_is_possible_is_what_has_positive_probability(
     for (u, v), weight in zip(product(first, second), np.repeat(weights, second.size), strict=True):
         block = np.array([u, v] if epsilon else [v])
         numbers = agent.exploration.need(1)._replace(block=block, cursor=np.zeros(1, dtype=np.int64))
-        action = act(agent.rules, agent.memory, numbers)
+        action = act(agent.rules, agent.memory, agent.plan_table, numbers)
         share[action] += weight / second.size
         assert p[action] > 0
     # An interval of the second number is off by at most one grid point at each end, and there are K of them.
@@ -139,7 +139,7 @@ def test_rare_events_are_included_exactly(vote: str, epsilon: float) -> None:
     # The first number decides: just below epsilon it explores, at epsilon it does not.
     for u, explores in ((0.0, True), (np.nextafter(epsilon, 0), True), (epsilon, False)):
         numbers = agent.exploration.need(2)._replace(block=np.array([u, 0.99]), cursor=np.zeros(1, dtype=np.int64))
-        action = act(agent.rules, agent.memory, numbers)
+        action = act(agent.rules, agent.memory, agent.plan_table, numbers)
         assert action == (3 if explores else 0)
 
 
@@ -150,7 +150,7 @@ def test_the_largest_and_smallest_numbers_stay_inside() -> None:
         p = agent.probabilities()
         for u, v in product((0.0, below_one), repeat=2):
             numbers = agent.exploration.need(2)._replace(block=np.array([u, v]), cursor=np.zeros(1, dtype=np.int64))
-            action = act(agent.rules, agent.memory, numbers)
+            action = act(agent.rules, agent.memory, agent.plan_table, numbers)
             assert 0 <= action < 4
             assert p[action] > 0
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.running.trials import Problem, run_trials
 
 REFERENCE = {

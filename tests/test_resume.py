@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.learning import savefile
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import Settings
+from lacuna.methods import savefile
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.running.run import Run
 from problems import READINGS, digest, lake, mechanisms, settings
 
@@ -39,7 +39,7 @@ print(json.dumps(found))
 SAVE_EVERY_CHUNK = """
 import sys
 from pathlib import Path
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
 from lacuna.running.run import Run
 from problems import lake, mechanisms
 path, method, chunk, total = Path(sys.argv[1]), sys.argv[2], int(sys.argv[4]), int(sys.argv[5])

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from edits import TAIL
 from lacuna.kernels.counts import add
-from lacuna.learning import savefile
 from lacuna.learning.agent import Agent
-from lacuna.learning.memory import ANYWHERE
-from lacuna.learning.methods import METHODS
-from lacuna.learning.savefile import SaveFileError
-from lacuna.learning.settings import Settings
+from lacuna.methods import savefile
+from lacuna.methods.memory import ANYWHERE
+from lacuna.methods.savefile import SaveFileError
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar, none
 from lacuna.running.run import Run
 from problems import digest, lake, mechanisms

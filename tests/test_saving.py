@@ -19,10 +19,10 @@ import pytest
 from edits import File
 from lacuna.files import write_whole
 from lacuna.kernels.compiled import kernels_digest
-from lacuna.learning import savefile
 from lacuna.learning.agent import Agent
-from lacuna.learning.savefile import KnownFiles, OtherKernelsWarning, SaveFileError
-from lacuna.learning.settings import Settings
+from lacuna.methods import savefile
+from lacuna.methods.savefile import KnownFiles, OtherKernelsWarning, SaveFileError
+from lacuna.methods.settings import Settings
 from lacuna.missingness import none
 from lacuna.running.run import Run
 from lacuna.version import RESULTS_VERSION, __version__
@@ -54,7 +54,7 @@ def in_a_process(program: str, *words: object) -> Any:
 KILLS = """
 import json, os, random, resource, signal, time
 from pathlib import Path
-from lacuna.learning import savefile
+from lacuna.methods import savefile
 from lacuna.learning.agent import Agent
 from saved import experienced
 
@@ -137,7 +137,7 @@ RACE = """
 import json, os
 from pathlib import Path
 from lacuna.learning.agent import Agent
-from lacuna.learning.savefile import SaveFileError
+from lacuna.methods.savefile import SaveFileError
 from saved import experienced
 
 path, rounds, writers = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import integrate, stats
 
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
 from lacuna.running.measures import episode_means
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.space import MAX_STATES, Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import MAX_PATHWAYS, MAX_WEIGHT, UPDATES, VOTES, Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import MAX_PATHWAYS, MAX_WEIGHT, UPDATES, VOTES, Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
 from lacuna.running.run import DRIVERS, Run
 from lacuna.running.trials import Problem, run_trial, run_trials

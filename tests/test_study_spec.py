@@ -18,8 +18,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS
 from lacuna.running.run import Run
 from lacuna.study.runner import execute, problem_of

@@ -16,7 +16,7 @@ import pytest
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
 from lacuna.missingness import mcar
 from lacuna.running import loop
 from lacuna.running import run as running

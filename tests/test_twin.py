@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import UPDATES, VOTES, Settings
-from lacuna.learning.voting import action_probabilities
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import UPDATES, VOTES, Settings
+from lacuna.methods.table import METHODS
+from lacuna.methods.voting import action_probabilities
 from lacuna.missingness import mcar
 from lacuna.running.loop import Trace
 from lacuna.running.run import Run

@@ -16,10 +16,10 @@ import pytest
 
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.methods import METHODS, YARDSTICKS
-from lacuna.learning.settings import Settings
 from lacuna.mdp.solve import solve
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.missingness import parse
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem, run_trial, run_trials

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from lacuna.checks import check_agent, check_mechanism, check_world
     from lacuna.kernels.space import Space
     from lacuna.learning.agent import Agent
-    from lacuna.learning.methods import METHODS, YARDSTICKS
-    from lacuna.learning.settings import DEFAULT, Settings
     from lacuna.mdp.environment import TabularEnv
     from lacuna.mdp.solve import evaluate, solve
     from lacuna.mdp.tabular import TabularMDP
+    from lacuna.methods.settings import DEFAULT, Settings
+    from lacuna.methods.table import METHODS, YARDSTICKS
     from lacuna.missingness import Mechanism, MissingObservation
     from lacuna.running.play import play
     from lacuna.running.run import Run
@@ -63,21 +63,21 @@ __all__ = [
 
 _HOME = {
     "Agent": "learning.agent",
-    "DEFAULT": "learning.settings",
+    "DEFAULT": "methods.settings",
     "Lake": "worlds.lake",
     "Local": "study.engines",
-    "METHODS": "learning.methods",
+    "METHODS": "methods.table",
     "Mechanism": "missingness",
     "MissingObservation": "missingness",
     "Problem": "running.trials",
     "Run": "running.run",
-    "Settings": "learning.settings",
+    "Settings": "methods.settings",
     "Space": "kernels.space",
     "Store": "study.store",
     "Study": "study.spec",
     "TabularEnv": "mdp.environment",
     "TabularMDP": "mdp.tabular",
-    "YARDSTICKS": "learning.methods",
+    "YARDSTICKS": "methods.table",
     "check_agent": "checks",
     "check_mechanism": "checks",
     "check_world": "checks",

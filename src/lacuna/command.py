@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lacuna import __version__
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import DEFAULT, SETTINGS, Setting, Settings
+from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings
+from lacuna.methods.table import METHODS
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
 from lacuna.study.command import checked_workers
@@ -195,7 +195,7 @@ def methods() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from lacuna.learning.methods import YARDSTICKS
+    from lacuna.methods.table import YARDSTICKS
 
     titles = {
         "Methods (single imputation is an MI method with --K 1)": METHODS,

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from lacuna.learning.methods import METHODS
-from lacuna.learning.settings import DEFAULT, Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
 from lacuna.running.run import Run
 from lacuna.version import __version__

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lacuna.checks.chance import FALSE_ALARM, CheckFailedError, Integers
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
-from lacuna.learning.settings import Settings
+from lacuna.methods.settings import Settings
 
 _STEPS = 200
 _STRETCH, _STRETCHES = 1500, 8

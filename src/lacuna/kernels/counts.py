@@ -178,13 +178,19 @@ class Counts:
         lengths = t.length[rows].astype(np.int64)
         return {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}
 
-    def from_arrays(self, arrays: dict[str, NDArray[np.int64]]) -> None:
-        """Fill empty counts from what `to_arrays` gave; the order of successors, on which draws depend, is kept."""
+    def from_arrays(self, arrays: dict[str, NDArray[np.int64]], most_code: int | None = None) -> None:
+        """Fill empty counts from what `to_arrays` gave; the order of successors, on which draws depend, is kept.
+
+        Codes are those of states, or whole numbers below `most_code`.
+        """
         keys, lengths, codes, units = (arrays[name] for name in ("keys", "lengths", "codes", "units"))
         _check_rows(keys, lengths, codes, units)
         if keys.size and not (keys[0] >= 0 and keys[-1] < self.table.head.shape[0]):
             raise ValueError("the counts name a state or action outside the space")
-        if not _codes_valid(codes, self.space.layout):
+        valid = (
+            _codes_valid(codes, self.space.layout) if most_code is None else ((codes >= 0) & (codes < most_code)).all()
+        )
+        if not valid:
             raise ValueError("the counts name a successor outside the space")
         rows = max(_FIRST_ROWS, keys.shape[0] + 1)
         entries = max(_FIRST_ENTRIES, codes.shape[0])

@@ -1,1 +1,1 @@
-"""The learner: methods and settings, imputation, Q, votes, the agent and its file."""
+"""The learner: its verbs, the agent, how observations are read, what is saved."""

@@ -15,15 +15,17 @@ from lacuna.kernels.exclusive import Entry, exclusive
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
-from lacuna.learning import checkpoint, learner, savefile
+from lacuna.learning import checkpoint, learner
 from lacuna.learning.checkpoint import Phase
-from lacuna.learning.component_counts import ComponentCounts
 from lacuna.learning.learner import draws_per_step
-from lacuna.learning.memory import Learner, blank_memory, memory_bytes
-from lacuna.learning.methods import METHODS, Impute
 from lacuna.learning.observation import Observation, read_observation
-from lacuna.learning.qlearning import MAX_REWARD
-from lacuna.learning.settings import DEFAULT, Settings
+from lacuna.methods import savefile
+from lacuna.methods.memory import Learner, PlanTable, blank_memory, memory_bytes
+from lacuna.methods.qlearning import MAX_REWARD
+from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.table import METHODS, Impute, find_method
+from lacuna.models.component_counts import ComponentCounts
+from lacuna.models.planner import Planner
 from lacuna.validation import whole_number
 
 
@@ -84,6 +86,7 @@ class Agent:
         try:
             self.model = Counts(space, self.n_actions, self.settings.unit)
             self.components = ComponentCounts(space, self.n_actions, parents=self.settings.parents > 0)
+            self.planner = Planner(space, self.n_actions, self.settings.pathways) if self.method.plans else None
             self.memory = blank_memory(space, self.n_actions, self.settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(f"{tables} do not fit into memory: {error}") from error
@@ -109,7 +112,7 @@ class Agent:
         if self._phase != "ready":
             wanted = "begin(observation)" if self._phase == "new" else "learn(reward, observation, terminated)"
             raise RuntimeError(f"act() was called before {wanted}")
-        self._action = int(learner.act(self.rules, self.memory, self.exploration.need(2)))
+        self._action = int(learner.act(self.rules, self.memory, self.plan_table, self.exploration.need(2)))
         self._phase = "acted"
         return self._action
 
@@ -140,11 +143,19 @@ class Agent:
         """Make sure that what one step may teach fits into the counts."""
         self.model.need(self.rules.K)
         self.components.make_room()
+        if self.planner is not None:
+            self.planner.make_room()
 
     @property
     def learner(self) -> Learner:
         """The agent as kernels see it."""
-        return Learner(self.rules, self.space.layout, self.memory, self.model.table, self.components.table)
+        tables = self.model.table, self.components.table, self.plan_table
+        return Learner(self.rules, self.space.layout, self.memory, *tables)
+
+    @property
+    def plan_table(self) -> PlanTable | None:
+        """The planner as kernels see it, if there is one."""
+        return self.planner.table if self.planner is not None else None
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
@@ -165,7 +176,7 @@ class Agent:
         if self._phase == "new":
             raise RuntimeError("probabilities() was called before begin(observation)")
         p = np.empty(self.n_actions)
-        learner.probabilities(self.rules, self.memory, p)
+        learner.probabilities(self.rules, self.memory, self.plan_table, p)
         return p
 
     @property
@@ -185,10 +196,12 @@ class Agent:
     @property
     @exclusive
     def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
-        """The counts ``(component, value, action, next value) -> count`` of mi-available as they are now, read-only.
+        """The counts ``(component, value, action, next value) -> count`` as they are now, read-only.
 
         They include complete transitions that were not passed on to the component counts yet.
         """
+        if self.planner is not None:
+            return MappingProxyType(self.planner.model.of_components())
         found = self.components.of_components()
         if self.method.counts_components:
             for (s, action, s_next), n in self.model:
@@ -201,7 +214,7 @@ class Agent:
     @property
     def parent_of(self) -> Mapping[str, str | None]:
         """The parent of each component, found so far; None where no other component clearly improves prediction."""
-        return self.components.parent_of()
+        return (self.planner.model if self.planner is not None else self.components).parent_of()
 
     @property
     def pathways(self) -> tuple[tuple[int | None, ...], ...]:
@@ -224,8 +237,8 @@ class Agent:
         It is also the index of the next decision. Indices begin with 0, and continue across episodes and in an agent
         that was saved and loaded.
         """
-        # An action takes one number of its stream, and a coin before it if ε > 0.
-        return self.exploration.position // (2 if self.rules.epsilon > 0 else 1)
+        # An action takes one number of its stream, and a coin before it if it may explore.
+        return self.exploration.position // (2 if learner.may_explore(self.rules) else 1)
 
     @property
     def seed(self) -> int:
@@ -255,8 +268,8 @@ class Agent:
         files = savefile.KnownFiles()
         header, arrays = files.read(path, "agent", other_kernels)
         with savefile.refusing(path, "does not describe an agent"):
-            savefile.fields("the file", arrays, checkpoint.ARRAYS)
             space, n_actions, settings, seed = checkpoint.identity(header)
+            savefile.fields("the file", arrays, checkpoint.array_names(settings))
             agent = cls(space, n_actions, settings, seed=seed)
             checkpoint.restore(agent, header, arrays)
         agent._files = files
@@ -270,7 +283,8 @@ class Agent:
 def agent_bytes(space: Space, n_actions: int, settings: Settings) -> int:
     """Memory that the tables of an agent may take, if every state is visited, worked out from sizes alone."""
     components = ComponentCounts.nbytes(space, n_actions, parents=settings.parents > 0)
-    return memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + components
+    tables = memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + components
+    return tables + (Planner.nbytes(space, n_actions) if find_method(settings.method).plans else 0)
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lacuna.kernels.codes import pack
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import MAX_POSITION, MAX_SEED, Stream, StreamName
-from lacuna.learning import savefile
-from lacuna.learning.memory import NO_STATE, count_finished
-from lacuna.learning.methods import Impute, Teach
-from lacuna.learning.qlearning import MAX_REWARD
-from lacuna.learning.savefile import Arrays
-from lacuna.learning.settings import Settings
+from lacuna.methods import savefile
+from lacuna.methods.memory import NO_STATE, count_finished
+from lacuna.methods.qlearning import MAX_REWARD
+from lacuna.methods.savefile import Arrays
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import Impute, Teach, find_method
+from lacuna.models import planner
+from lacuna.models.planner import take_entries
 from lacuna.validation import one_of, shown, whole_number
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ ARRAYS = (
     "keys", "lengths", "codes", "units", "parent_weight", "parent_due",
     "component_keys", "component_lengths", "component_codes", "component_units",
 )  # fmt: skip
-"""The names of the arrays that `describe` gives."""
+"""The names of the arrays that `describe` gives for every agent."""
 
 
 def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
@@ -57,7 +58,13 @@ def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
     tried = agent.memory.tried.reshape(-1)
     arrays["tried_entries"] = np.flatnonzero(tried)
     arrays["tried"] = tried[arrays["tried_entries"]].astype(np.int64)
-    return header, arrays | agent.model.to_arrays() | agent.components.to_arrays()
+    arrays |= agent.model.to_arrays() | agent.components.to_arrays()
+    return header, arrays | (agent.planner.to_arrays() if agent.planner is not None else {})
+
+
+def array_names(settings: Settings) -> tuple[str, ...]:
+    """The names of the arrays of an agent with these settings."""
+    return (*ARRAYS, *(planner.ARRAYS if find_method(settings.method).plans else ()))
 
 
 def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
@@ -97,6 +104,8 @@ def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
     _fill_pathways(agent, arrays)
     agent.model.from_arrays(savefile.take_counts(arrays))
     agent.components.from_arrays(arrays)
+    if agent.planner is not None:
+        agent.planner.from_arrays(arrays, agent.memory.Q)
     if (agent.method.teach == Teach.NOTHING and len(agent.model)) or (
         not agent.method.counts_components and len(agent.components.counts)
     ):
@@ -107,21 +116,13 @@ def _fill_values(agent: Agent, arrays: Arrays) -> None:
     memory, K = agent.memory, agent.rules.K
     # A value moves by at most one reward an update, and a step has K of them.
     most = MAX_REWARD * K * (agent.steps + 1)
-    entries = _entries(arrays, "q_entries", memory.Q.size)
+    entries = take_entries(arrays, "q_entries", memory.Q.size)
     memory.Q.reshape(-1)[entries] = savefile.take(arrays, "q_values", "float64", entries.shape, -most, most)
-    entries = _entries(arrays, "tried_entries", memory.tried.size)
+    entries = take_entries(arrays, "tried_entries", memory.tried.size)
     tried = savefile.take(arrays, "tried", "int64", entries.shape, 1, K)
     memory.tried.reshape(-1)[entries] = tried
     count_finished(entries, tried, K, memory)
     memory.highest_reward[:] = savefile.take(arrays, "highest_reward", "float64", (1,), 0, MAX_REWARD)
-
-
-def _entries(arrays: Arrays, name: str, size: int) -> NDArray[np.int64]:
-    """Places in a table of this size, each at most once."""
-    entries = savefile.take(arrays, name, "int64", (None,), 0, size - 1)
-    if (entries[1:] <= entries[:-1]).any():
-        raise ValueError(f"{name} is not in order, or names a place twice")
-    return entries
 
 
 def _fill_pathways(agent: Agent, arrays: Arrays) -> None:

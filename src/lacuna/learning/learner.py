@@ -1,8 +1,8 @@
 """The verbs of the algorithm as kernels: begin an episode, act, learn. Both drivers call exactly these.
 
 Learning is five steps, in this order. *foresee*: each pathway draws its next state, from the model as it was before
-this step; *improve*: update Q; *teach*: update the model; *plan*: empty so far; *settle*: move the pathways to their
-next states.
+this step; *improve*: update Q; *teach*: update the model; *plan*: improve Q by what the model says; *settle*: move the
+pathways to their next states. A method that does not plan has no `planner`: the compiler drops what belongs to it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from lacuna.kernels.compiled import kernel
 from lacuna.kernels.counts import add
 from lacuna.kernels.space import Layout
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.learning.carry import guess_uniformly, hold_last_complete, hold_last_values, token_row
-from lacuna.learning.component_counts import bundle, catch_up, count_components, is_waiting, seek_parents
-from lacuna.learning.imputation import draw_successors
-from lacuna.learning.memory import ANYWHERE, NO_STATE, Learner, Memory
-from lacuna.learning.methods import Impute, Teach
-from lacuna.learning.qlearning import update_apart, update_together
-from lacuna.learning.settings import Rules
-from lacuna.learning.voting import SAMPLED, action_probabilities, sample_action, sample_best, vote_probabilities
+from lacuna.methods.memory import ANYWHERE, IMPATIENCE, NO_STATE, Experience, Learner, Memory, PlanTable
+from lacuna.methods.qlearning import update_apart, update_together
+from lacuna.methods.settings import Rules
+from lacuna.methods.table import Impute, Teach
+from lacuna.methods.voting import SAMPLED, action_probabilities, sample_action, sample_best, vote_probabilities
+from lacuna.models.carry import guess_uniformly, hold_last_complete, hold_last_values, token_row
+from lacuna.models.component_counts import bundle, catch_up, count_components, is_waiting, seek_parents
+from lacuna.models.factored_model import count_values
+from lacuna.models.filtering import filter_pathways
+from lacuna.models.imputation import draw_successors
+from lacuna.models.planning import count_agreed, credit, plan_ahead
 
 _NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = (int(kind) for kind in Impute)
-_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS = (int(kind) for kind in Teach)
+_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS, _AGREED_PAIRS = (int(kind) for kind in Teach)
 
 
 @kernel
@@ -46,10 +49,10 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
 
 
 @kernel
-def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
-    """Sample an action by exactly `probabilities`, with one number, and a coin before it if ε > 0."""
+def act(rules: Rules, memory: Memory, planner: PlanTable | None, uniforms: Uniforms) -> int:
+    """Sample an action by exactly `probabilities`, with one number, and a coin before it if it may explore."""
     Q, S = memory.Q, memory.S
-    explores = rules.epsilon > 0 and draw(uniforms) < rules.epsilon
+    explores = may_explore(rules) and draw(uniforms) < exploration(rules, planner)
     u = draw(uniforms)
     if explores or S[0] == NO_STATE:
         return int(u * Q.shape[1])
@@ -70,6 +73,20 @@ def act(rules: Rules, memory: Memory, uniforms: Uniforms) -> int:
 
 
 @kernel
+def may_explore(rules: Rules) -> bool:
+    """Whether a coin is drawn before an action."""
+    return bool(rules.epsilon > 0 or rules.teach == _AGREED_PAIRS)
+
+
+@kernel
+def exploration(rules: Rules, planner: PlanTable | None) -> float:
+    """Probability of a uniform action: ε, or more if a planner is impatient."""
+    if planner is not None:
+        return float(max(rules.epsilon, planner.levels[IMPATIENCE]))
+    return rules.epsilon
+
+
+@kernel
 def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
     """Fill row `k` of ``optimistic``: the values in the state of pathway `k`, what was not yet tried counted as better.
 
@@ -82,10 +99,10 @@ def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
 
 
 @kernel
-def probabilities(rules: Rules, memory: Memory, p: NDArray[np.float64]) -> None:
+def probabilities(rules: Rules, memory: Memory, planner: PlanTable | None, p: NDArray[np.float64]) -> None:
     """Probability of each action that `act` may choose."""
     if rules.optimism == 0 or memory.S[0] == NO_STATE:
-        action_probabilities(memory.Q, memory.S, rules.vote, rules.epsilon, p, memory.p)
+        action_probabilities(memory.Q, memory.S, rules.vote, exploration(rules, planner), p, memory.p)
     else:
         for k in range(rules.K):
             add_optimism(k, rules, memory)
@@ -98,18 +115,23 @@ def learn(
 ) -> None:
     """Take in one step."""
     observed, from_complete = decode(observation, learner.layout), is_complete(learner.memory.previous)
-    foresee(action, from_complete, observed, learner, uniforms)
-    improve(action, reward, terminated, from_complete, observed, learner.rules, learner.memory)
-    teach(action, from_complete, observed, learner)
-    plan(learner)
-    settle(observed, learner.rules, learner.memory)
+    experience = Experience(action, reward, terminated, from_complete, observed)
+    foresee(experience, learner, learner.planner, uniforms)
+    improve(experience, learner.rules, learner.memory, learner.planner)
+    teach(experience, learner, learner.planner)
+    plan(experience, learner, learner.planner)
+    settle(experience, learner.rules, learner.memory)
 
 
 @kernel
-def foresee(action: int, from_complete: bool, observed: Observed, learner: Learner, uniforms: Uniforms) -> None:
+def foresee(experience: Experience, learner: Learner, planner: PlanTable | None, uniforms: Uniforms) -> None:
     """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be, by the model as it is."""
     rules, memory, components = learner.rules, learner.memory, learner.components
-    both_complete = from_complete and observed.complete
+    action, observed = experience.action, experience.observed
+    if planner is not None:
+        filter_pathways(experience, learner, planner, uniforms)
+        return
+    both_complete = experience.from_complete and observed.complete
     if rules.teach == _AVAILABLE_PAIRS and not both_complete and is_waiting(components):
         catch_up(memory.Q.shape[1], rules.parents, learner.layout, learner.counts, components)
     impute(action, observed, learner, uniforms)
@@ -152,15 +174,17 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> N
 
 
 @kernel
-def improve(
-    action: int, reward: float, terminated: bool, from_complete: bool, observed: Observed, rules: Rules, memory: Memory
-) -> None:
-    """Update Q by what each pathway took the step to be: from ``S`` to ``S_next``, which coincide if complete."""
-    S, S_next = memory.S, memory.S_next
-    discount = 0.0 if terminated else rules.gamma
+def improve(experience: Experience, rules: Rules, memory: Memory, planner: PlanTable | None) -> None:
+    """Update Q by what each pathway took the step to be, from ``S`` to ``S_next``; a planner takes in the reward."""
+    if planner is not None:
+        credit(experience, memory, planner)
+        return
+    S, S_next, from_complete = memory.S, memory.S_next, experience.from_complete
+    action, reward = experience.action, experience.reward
+    discount = 0.0 if experience.terminated else rules.gamma
     if rules.optimism > 0 and reward > memory.highest_reward[0]:
         memory.highest_reward[0] = reward
-    if rules.K == 1 or (from_complete and observed.complete):
+    if rules.K == 1 or (from_complete and experience.observed.complete):
         if S[0] != NO_STATE and S_next[0] != NO_STATE:
             if rules.optimism > 0:
                 count_try(S[0], action, rules.K, rules, memory)
@@ -185,13 +209,18 @@ def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> No
 
 
 @kernel
-def teach(action: int, from_complete: bool, observed: Observed, learner: Learner) -> None:
+def teach(experience: Experience, learner: Learner, planner: PlanTable | None) -> None:
     """Count the transition: of every pathway, of complete states, or of every component seen before and after."""
     rules, memory, counts, components = learner.rules, learner.memory, learner.counts, learner.components
     S, C_next, A = memory.S, memory.C_next, memory.Q.shape[1]
+    action, observed = experience.action, experience.observed
+    if planner is not None:
+        count_values(action, observed, memory, planner.model, learner.layout)
+        count_agreed(experience, learner, planner)
+        return
     if rules.teach == _NO_MODEL:
         return
-    both_complete = from_complete and observed.complete
+    both_complete = experience.from_complete and observed.complete
     if rules.teach == _EVERY_PATHWAY:
         if both_complete:
             add(S[0] * A + action, C_next[0], rules.K, ANYWHERE, counts)
@@ -212,18 +241,21 @@ def teach(action: int, from_complete: bool, observed: Observed, learner: Learner
 
 
 @kernel
-def plan(learner: Learner) -> None:
-    """Improve Q by what the model says, without a step in the world: no method plans yet."""
+def plan(experience: Experience, learner: Learner, planner: PlanTable | None) -> None:
+    """Improve Q by what the model says, without a step in the world."""
+    if planner is not None:
+        plan_ahead(experience.action, learner, planner)
 
 
 @kernel
-def settle(observed: Observed, rules: Rules, memory: Memory) -> None:
+def settle(experience: Experience, rules: Rules, memory: Memory) -> None:
     """Move the pathways on."""
     for k in range(rules.K):
         memory.S[k], memory.C[k] = memory.S_next[k], memory.C_next[k]
-    copy_into(memory.previous, observed.values)
+    copy_into(memory.previous, experience.observed.values)
 
 
 def draws_per_step(rules: Rules) -> int:
     """The most numbers of the imputation stream that one begin or one learn can use."""
-    return rules.K + (1 + rules.K if rules.p_shuffle > 0 else 0)
+    # A shuffle takes a coin and K - 1 numbers, resampling one.
+    return rules.K + (1 + rules.K if rules.p_shuffle > 0 else 0) + (1 if rules.teach == _AGREED_PAIRS else 0)

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.learning.methods import YARDSTICKS, find_method
-from lacuna.learning.settings import DEFAULT, Settings
+from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.table import YARDSTICKS, find_method
 from lacuna.paper.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
 from lacuna.paper.verdicts import Basis
 from lacuna.study.selection import with_open_episode

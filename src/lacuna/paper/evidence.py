@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from lacuna.learning.methods import find_method
-from lacuna.learning.settings import DEFAULT
+from lacuna.methods.settings import DEFAULT
+from lacuna.methods.table import find_method
 from lacuna.paper.verdicts import Basis, Sample, average
 from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, choose, chosen_runs
 from lacuna.validation import one_of

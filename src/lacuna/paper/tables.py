@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from markupsafe import Markup
 
-from lacuna.learning.methods import YARDSTICKS
-from lacuna.learning.settings import DEFAULT
+from lacuna.methods.settings import DEFAULT
+from lacuna.methods.table import YARDSTICKS
 from lacuna.paper.claims import CLAIMS, Claim
 from lacuna.paper.comparison import REACHABLE, Comparison, Comparisons
 from lacuna.paper.verdicts import Answer, Finding

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.learning.methods import YARDSTICKS, Knows, find_method
-from lacuna.learning.settings import Settings
 from lacuna.mdp.solve import Solution, expected_steps, solve
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import YARDSTICKS, Knows, find_method
 from lacuna.missingness.mechanism import Mechanism
 
 NOBODY = -1

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from lacuna.kernels.codes import copy_into
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.counts import has_room
-from lacuna.learning.component_counts import most_adds
 from lacuna.learning.learner import act, begin, learn
-from lacuna.learning.memory import Learner
+from lacuna.methods.memory import Learner, PlanTable
+from lacuna.models.component_counts import most_adds
+from lacuna.models.factored_model import most_counts
 from lacuna.running.knowledge import Knowledge
 from lacuna.running.measures import Notes, Tally, note, score
 from lacuna.running.scene import FRESH, Numbers, Scene, Step, enter, go, has_numbers
@@ -53,12 +54,12 @@ def run_steps(
     Without `knowledge` the learner is an agent's. The compiler drops the branches that are not taken.
     """
     for t in range(n):
-        if not (has_numbers(numbers) and fits(learner)):
+        if not (has_numbers(numbers) and fits(learner, learner.planner)):
             return t
         if scene.place[FRESH]:
             start(-1, scene, learner, knowledge, numbers)
         if knowledge is None:
-            action = act(learner.rules, learner.memory, numbers.exploration)
+            action = act(learner.rules, learner.memory, learner.planner, numbers.exploration)
         else:
             action = act_knowing(learner, knowledge, numbers)
         step = go(action, scene, numbers)
@@ -86,9 +87,14 @@ def start(before: int, scene: Scene, learner: Learner, knowledge: Knowledge | No
 
 
 @kernel
-def fits(learner: Learner) -> bool:
+def fits(learner: Learner, planner: PlanTable | None) -> bool:
     """Whether what one step may teach fits into the counts."""
     components = learner.components
+    if planner is not None and not (
+        has_room(most_counts(learner.layout.sizes.shape[0], learner.rules.K), planner.model.counts)
+        and has_room(1, planner.leads)
+    ):
+        return False
     more = most_adds(learner.layout.sizes.shape[0], components)
     return has_room(learner.rules.K, learner.counts) and has_room(more, components.counts)
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Layout
-from lacuna.learning.memory import Learner
-from lacuna.learning.methods import Impute
-from lacuna.learning.qlearning import MAX_REWARD
-from lacuna.learning.settings import Rules
 from lacuna.mdp.tabular import Dynamics
+from lacuna.methods.memory import Learner
+from lacuna.methods.qlearning import MAX_REWARD
+from lacuna.methods.settings import Rules
+from lacuna.methods.table import Impute
 from lacuna.running.scene import Step
 
 SUMS = (

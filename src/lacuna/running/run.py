@@ -15,14 +15,15 @@ from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.exclusive import Entry, exclusive
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.streams import Stream
-from lacuna.learning import checkpoint, savefile
+from lacuna.learning import checkpoint
 from lacuna.learning.agent import Agent
-from lacuna.learning.learner import draws_per_step
-from lacuna.learning.methods import YARDSTICKS
-from lacuna.learning.qlearning import MAX_REWARD
-from lacuna.learning.settings import Settings
+from lacuna.learning.learner import draws_per_step, may_explore
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods import savefile
+from lacuna.methods.qlearning import MAX_REWARD
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import YARDSTICKS
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
 from lacuna.running.loop import Record, Trace, run_steps
@@ -186,7 +187,7 @@ class Run:
         # One step may start the world, move it and restart it.
         needs = [3, 3 * self.mechanism.n_draws, 3 * draws_per_step(rules), 2]
         # What steps usually take; episodes that start are rare beside steps.
-        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if player.method.multiple else 0, 1 + (rules.epsilon > 0)]
+        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if player.method.multiple else 0, 1 + may_explore(rules)]
         blocks = []
         for stream, need, each in zip(self.streams, needs, usual, strict=True):
             full = need + min(int(each * _AHEAD_STEPS), _AHEAD_MOST)
@@ -260,7 +261,7 @@ class Run:
         """Fill a run that has just begun from a file."""
         agent, mdp = self.agent, self.mdp
         names = [f"tally_{name}" for name in self.tally._fields]
-        savefile.fields("the file", arrays, (*checkpoint.ARRAYS, *names, "place", "curve"))
+        savefile.fields("the file", arrays, (*checkpoint.array_names(agent.settings), *names, "place", "curve"))
         checkpoint.restore(agent, header["agent"], arrays)
         self.world, self.missingness = checkpoint.streams(agent.seed, header["positions"], "world", "missingness")
         self.seconds = number("seconds", header["seconds"], 0, MAX_COUNT)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.counts import MAX_COUNT
-from lacuna.learning.settings import Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import Settings
 from lacuna.missingness import Mechanism, parse
 from lacuna.running.measures import SUMS
 from lacuna.running.run import Run

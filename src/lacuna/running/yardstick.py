@@ -12,13 +12,13 @@ from lacuna.kernels.exclusive import Entry
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream, draw
-from lacuna.learning.component_counts import ComponentCounts
 from lacuna.learning.learner import act, improve, shuffle
-from lacuna.learning.memory import Learner, blank_memory, memory_bytes
-from lacuna.learning.methods import Knows, find_method
-from lacuna.learning.settings import Settings
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.memory import Experience, Learner, blank_memory, memory_bytes
+from lacuna.methods.settings import Settings
+from lacuna.methods.table import Knows, find_method
 from lacuna.missingness.mechanism import Mechanism
+from lacuna.models.component_counts import ComponentCounts
 from lacuna.running.belief import best_on_average, expect_move, expect_start, take_evidence
 from lacuna.running.knowledge import Knowledge, belief_shape, knowledge_of
 from lacuna.running.pathways import draw_next, draw_start
@@ -56,7 +56,7 @@ class Yardstick:
         nothing = Space((1,))
         self.learner = Learner(
             self.rules, mdp.space.layout, blank_memory(mdp.space, mdp.n_actions, settings),
-            Counts(nothing, 1).table, ComponentCounts(nothing, 1, parents=False).table,
+            Counts(nothing, 1).table, ComponentCounts(nothing, 1, parents=False).table, None,
         )  # fmt: skip
         self.entry = Entry()
         self.imputation = Stream(seed, "imputation")
@@ -98,7 +98,7 @@ def act_knowing(learner: Learner, knowledge: Knowledge, numbers: Numbers) -> int
         return int(knowledge.policy[knowledge.here[0]])
     if knowledge.knows == _BELIEF:
         return best_on_average(knowledge, learner.memory.p)
-    return act(learner.rules, learner.memory, numbers.exploration)
+    return act(learner.rules, learner.memory, learner.planner, numbers.exploration)
 
 
 @kernel
@@ -124,8 +124,8 @@ def learn_knowing(
     if knowledge.knows != _STATE:
         for k in range(rules.K):
             memory.S_next[k] = world.shows[knowledge.here_next[k]]
-        from_complete = is_complete(memory.previous)
-        improve(action, step.reward, step.terminated, from_complete, observed, rules, memory)
+        experience = Experience(action, step.reward, step.terminated, is_complete(memory.previous), observed)
+        improve(experience, rules, memory, None)
     move_pathways(scene, learner, knowledge)
 
 

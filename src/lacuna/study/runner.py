@@ -28,7 +28,7 @@ _SAVE_SHARE, _SAVE_SOONEST, _SAVE_LATEST = 0.1, 0.1, 1.0
 
 _CURVES = {
     "curve_episodes": "episodes", "curve_reward": "episode_reward", "curve_bad": "episode_bad",
-    "curve_path": "episode_steps",
+    "curve_path": "episode_steps", "curve_total": "reward",
 }  # fmt: skip
 _NO_CURVE = np.zeros((0, len(SUMS) + 1))
 

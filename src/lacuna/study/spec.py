@@ -16,9 +16,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lacuna.kernels.counts import MAX_COUNT
-from lacuna.learning.methods import METHODS, NAMED, YARDSTICKS
-from lacuna.learning.settings import SETTINGS, Settings, settings_of
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import SETTINGS, Settings, settings_of
+from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
 from lacuna.missingness import parse
 from lacuna.running.knowledge import check_horizon
 from lacuna.validation import nearest, shown

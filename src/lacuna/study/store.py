@@ -24,7 +24,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lacuna.files import write_whole
-from lacuna.learning.settings import SETTINGS
+from lacuna.methods.settings import SETTINGS
 from lacuna.study import heartbeats
 from lacuna.study.spec import Study
 from lacuna.version import RESULTS_VERSION, __version__
@@ -50,6 +50,7 @@ SCHEMA: dict[str, Any] = {
     "weight_on_truth": pl.Float64, "calibration_error": pl.Float64,
     "curve_step": pl.List(pl.Int64), "curve_episodes": pl.List(pl.Float64), "curve_reward": pl.List(pl.Float64),
     "curve_bad": pl.List(pl.Float64), "curve_path": pl.List(pl.Float64), "curve_idle": pl.List(pl.Float64),
+    "curve_total": pl.List(pl.Float64),
     "seconds": pl.Float64, "host": pl.String, "lacuna": pl.String,
 }  # fmt: skip
 """The columns of a store and their types.
@@ -86,6 +87,8 @@ curve_path
     Steps of these episodes.
 curve_idle
     Idle actions up to each of these steps.
+curve_total
+    Total reward of all steps up to each of these.
 host
     Machine that computed the run; left out of an export, as is ``seconds``.
 lacuna

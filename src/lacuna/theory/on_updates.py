@@ -9,9 +9,9 @@ from typing import get_args
 import numpy as np
 
 from lacuna.kernels.space import Space
-from lacuna.learning.memory import blank_memory
-from lacuna.learning.qlearning import update_apart, update_together
-from lacuna.learning.settings import Settings, Update
+from lacuna.methods.memory import blank_memory
+from lacuna.methods.qlearning import update_apart, update_together
+from lacuna.methods.settings import Settings, Update
 from lacuna.theory.measuring import Floats, generator
 from lacuna.theory.statement import Case, Formula, Measurement, statement
 

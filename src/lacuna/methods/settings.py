@@ -13,7 +13,7 @@ from math import expm1, log1p
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
-from lacuna.learning.methods import METHODS, NAMED, Method, Teach, find_method
+from lacuna.methods.table import METHODS, NAMED, Method, Teach, find_method
 from lacuna.validation import number, one_of, whole_number
 
 Vote = Literal["sampled", "majority", "softmax", "average"]
@@ -23,6 +23,7 @@ UPDATES: tuple[Update, ...] = get_args(Update)
 
 MAX_PATHWAYS = 10_000
 MAX_WEIGHT = 1e9
+MAX_BUDGET = 10**9
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Setting:
     default: Any
     usual: Any = None
     """The value that None stands for in a method that has the setting."""
+    least: int = 1
+    """The least value, if it is a whole number; other numbers begin with 0."""
     most: float = 1.0
     choices: tuple[str, ...] = ()
     tuned: bool = False
@@ -51,14 +54,20 @@ class Setting:
         if self.choices:
             one_of(what, value, self.choices)
             return value
-        return whole_number(what, value, 1, int(self.most)) if self.kind is int else number(what, value, 0, self.most)
+        return (
+            whole_number(what, value, self.least, int(self.most))
+            if self.kind is int
+            else number(what, value, 0, self.most)
+        )
 
     def as_number(self, value: Any) -> Any:
         """Give a value as kernels see it: a choice by its place, 0 for none."""
         return self.choices.index(value) if self.choices else value or 0.0
 
 
-_learns, _multiple, _counts_components = map(attrgetter, ("learns", "multiple", "counts_components"))
+_steps_in_q, _learns, _multiple, _votes, _plans, _has_factors, _counts_components = map(
+    attrgetter, ("steps_in_q", "learns", "multiple", "votes", "plans", "has_factors", "counts_components")
+)
 
 
 def _setting(about: str, belongs_to: Callable[[Method], bool] = lambda _: True, **more: Any) -> dict[str, Any]:
@@ -85,6 +94,7 @@ class Rules(NamedTuple):
     smoothing: float
     parents: float
     optimism: float
+    budget: int
 
 
 @dataclass(frozen=True)
@@ -119,6 +129,9 @@ class Settings:
         A bonus for untried actions. When choosing, the value of an action not yet tried in a state is raised by this
         times the highest reward so far, or by nothing if no reward was above 0. If some of the K pathways tried it, the
         bonus shrinks in proportion. The paper has none.
+    budget
+        For mi-planned only: how many state-action pairs are backed up in each step, besides those just taken; 20 if not
+        given.
 
     Examples
     --------
@@ -127,22 +140,23 @@ class Settings:
     >>> Settings("last-observed", K=5)
     Traceback (most recent call last):
     ...
-    ValueError: K is 5, but last-observed has no such setting; K belongs to mi-synthetic, mi-conservative, mi-available
+    ValueError: K is 5, but last-observed has no such setting; K belongs to mi-synthetic, mi-conservative, mi-available,
+    mi-planned
     """
 
     method: str = "mi-synthetic"
     K: int | None = field(default=None, metadata=_setting("pathways", _multiple, usual=10, most=MAX_PATHWAYS))
-    alpha: float = field(default=0.1, metadata=_setting("step size, above 0", _learns, tuned=True))
+    alpha: float = field(default=0.1, metadata=_setting("step size, above 0", _steps_in_q, tuned=True))
     gamma: float = field(default=1.0, metadata=_setting("discount", tuned=True))
     epsilon: float = field(default=0.0, metadata=_setting("share of uniform actions", _learns, tuned=True))
-    vote: Vote = field(default="sampled", metadata=_setting("how pathways choose", _multiple, choices=VOTES))
-    update: Update = field(default="sequential", metadata=_setting("how Q is updated", _multiple, choices=UPDATES))
+    vote: Vote = field(default="sampled", metadata=_setting("how pathways choose", _votes, choices=VOTES))
+    update: Update = field(default="sequential", metadata=_setting("how Q is updated", _votes, choices=UPDATES))
     p_shuffle: float = field(
-        default=0.0, metadata=_setting("probability, per step, of permuting the K imputed next states", _multiple)
+        default=0.0, metadata=_setting("probability, per step, of permuting the K imputed next states", _votes)
     )
     kappa: float | None = field(
         default=None,
-        metadata=_setting("weight of the component counts", _counts_components, usual=1.0, most=MAX_WEIGHT),
+        metadata=_setting("weight of the component counts", _has_factors, usual=1.0, most=MAX_WEIGHT),
     )
     smoothing: float | None = field(
         default=None,
@@ -159,9 +173,15 @@ class Settings:
         default=0.0,
         metadata=_setting(
             "bonus for untried actions, as a multiple of the highest reward so far; 0 turns it off",
-            _learns, most=MAX_WEIGHT, tuned=True,
+            _steps_in_q, most=MAX_WEIGHT, tuned=True,
         ),
     )  # fmt: skip
+    budget: int | None = field(
+        default=None,
+        metadata=_setting(
+            "state-action pairs backed up per step of planning", _plans, usual=20, least=0, most=MAX_BUDGET
+        ),
+    )
 
     def __post_init__(self) -> None:
         method = find_method(self.method)
@@ -176,6 +196,10 @@ class Settings:
                 raise ValueError(
                     f"{name} is {value}, but {method.name} has no such setting; {name} belongs to {', '.join(owners)}"
                 )
+        if self.kappa == 0 and method.plans:
+            raise ValueError(
+                f"kappa is {self.kappa}; {method.name} could not say where an untried action leads: it must be above 0"
+            )
         if self.alpha == 0:
             raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
 
@@ -199,7 +223,9 @@ class Settings:
             for name, setting in SETTINGS.items()
             if name in Rules._fields
         }  # fmt: skip
-        numbers |= {"K": K, "p_shuffle": self.p_shuffle if K > 1 else 0.0}
+        numbers |= {"K": K, "p_shuffle": self.p_shuffle if K > 1 else 0.0, "budget": self.budget or 0}
+        if method.plans:
+            numbers["vote"] = VOTES.index("average")
         return Rules(impute=int(method.impute), teach=int(method.teach), rate=rate, full_rate=full_rate, **numbers)
 
     def unusual(self) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.double_double import Double, exact_sum, over, plus, times
-from lacuna.learning.memory import NO_STATE
-from lacuna.learning.qlearning import best_value
-from lacuna.learning.settings import VOTES
+from lacuna.methods.memory import NO_STATE
+from lacuna.methods.qlearning import best_value
+from lacuna.methods.settings import VOTES
 
 SAMPLED, MAJORITY, SOFTMAX, AVERAGE = map(VOTES.index, ("sampled", "majority", "softmax", "average"))
 

@@ -21,9 +21,9 @@ from lacuna.kernels.codes import Observed, unpack, value_in
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.counts import CountTable
 from lacuna.kernels.streams import Uniforms, draw_many
-from lacuna.learning.carry import guess_uniformly
-from lacuna.learning.component_counts import NO_PARENT, component_row, pair_row, smoothed, units_of
-from lacuna.learning.memory import Learner
+from lacuna.methods.memory import Learner
+from lacuna.models.carry import guess_uniformly
+from lacuna.models.component_counts import NO_PARENT, component_row, pair_row, smoothed, units_of
 
 _BELOW_ONE = 1.0 - 2.0**-53
 _UNKNOWN = -1.0

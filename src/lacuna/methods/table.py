@@ -26,6 +26,8 @@ class Teach(IntEnum):
     COMPLETE_PAIRS = 2
     AVAILABLE_PAIRS = 3
     """Complete pairs, and every pair of values of one component."""
+    AGREED_PAIRS = 4
+    """Pairs on which all pathways agree, and every observed value of one component."""
 
 
 class Knows(IntEnum):
@@ -66,6 +68,26 @@ class Method:
     def learns(self) -> bool:
         """Whether it learns Q; others know the optimum."""
         return self.knows not in (Knows.STATE, Knows.BELIEF)
+
+    @property
+    def plans(self) -> bool:
+        """Whether it learns Q by planning on its model; others that learn it do so by Q-learning."""
+        return self.teach == Teach.AGREED_PAIRS
+
+    @property
+    def steps_in_q(self) -> bool:
+        """Whether it learns Q by Q-learning, a step at a time."""
+        return self.learns and not self.plans
+
+    @property
+    def votes(self) -> bool:
+        """Whether its pathways vote; those of a planner always choose by the best average value."""
+        return self.multiple and not self.plans
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether its model has a part made of single components."""
+        return self.counts_components or self.plans
 
     @property
     def counts_components(self) -> bool:
@@ -111,6 +133,12 @@ METHODS: dict[str, Method] = {
             "votes of K pathways", "every step, alpha/K per pathway",
             "every pair of values of a component that was observed, and complete pairs",
             Impute.DRAWS, Teach.AVAILABLE_PAIRS,
+        ),
+        Method(
+            "mi-planned", "MI, planned (ours)",
+            "the average value over K pathways, resampled", "planning on the model, by expected backups",
+            "every value of a component that was observed, and pairs of states on which all pathways agree",
+            Impute.DRAWS, Teach.AGREED_PAIRS,
         ),
     )
 }  # fmt: skip

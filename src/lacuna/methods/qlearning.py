@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
-from lacuna.learning.memory import Memory
-from lacuna.learning.settings import UPDATES, Rules
+from lacuna.methods.memory import Memory
+from lacuna.methods.settings import UPDATES, Rules
 
 SIMULTANEOUS = UPDATES.index("simultaneous")
 

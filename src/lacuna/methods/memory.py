@@ -8,16 +8,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.kernels.codes import Observed
 from lacuna.kernels.counts import CountTable
 from lacuna.kernels.space import MISSING, Layout, Space
-from lacuna.learning.methods import Impute, find_method
-from lacuna.learning.settings import Rules, Settings
+from lacuna.methods.settings import Rules, Settings
+from lacuna.methods.table import Impute, find_method
 
 NO_STATE = -1
 """A pathway with nothing to act on: the action is uniform."""
 
+MOST_SUCCESSORS = 64
+"""A planner looks at this many next states of the component model at most."""
+
 ANYWHERE = np.uint64(0)
 """No hint where in a row of counts an entry may be."""
+
+
+MOST_OUTCOMES = 8
+"""A planner tells this many distinct outcomes apart: rewards, with or without the end of an episode."""
+
+HIGHEST, AGREEMENT, OPTIMISTIC, PEAK, RISING, LARGEST, IMPATIENCE = range(7)
+"""Places in ``PlanTable.levels``: highest reward so far (0 at least), mean agreement of the pathways, value of what was
+never tried, highest value of the last round and of this one so far, largest absolute reward, probability of a uniform
+action."""
+
+STEPS, CREDITED, ENDINGS, WAIT, CURSOR, QUEUED, VISITED, OPEN, ENTRY, OUTCOMES = range(10)
+"""Places in ``PlanTable.at``: steps taught and credited, endings and steps since the last one, where the round over all
+rows stands, states queued, states visited, the state whose predecessors are being backed up (-1 if none), how many of
+them were, outcomes known."""
 
 
 class Memory(NamedTuple):
@@ -74,14 +92,85 @@ class ComponentTable(NamedTuple):
     backlog: int
 
 
+class FactoredTable(NamedTuple):
+    """The component counts as kernels see them, and room for one product of components.
+
+    Rows of `counts`, each with an action: the values of all components as in ``Layout.offsets``; from `first_plain` on
+    the same without an action, from `first_seen` on a row per component (both under action 0); then from
+    ``search.first[j, p]`` on the pairs of values of j and p. `unit` is the number of units of one transition.
+
+    ``value[j]`` and ``chance[j]`` list ``length[j]`` values of component j with their probabilities; `successor` and
+    `weight` the states of their product. `sums` is zero, with an entry per value of the largest component.
+    """
+
+    counts: CountTable
+    search: ParentSearch
+    first_plain: int
+    first_seen: int
+    unit: int
+    n_actions: int
+    value: NDArray[np.int64]
+    chance: NDArray[np.float64]
+    length: NDArray[np.int64]
+    successor: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+
+class PlanTable(NamedTuple):
+    """What a learner that plans remembers besides `Memory`; n states, A actions.
+
+    - ``tried[s, a]``: how often `a` was taken in `s`, by the squared share of the pathways that were there.
+    - ``taken[s, a]``: sums over the steps of the pathways from (s, a), each with weight 1/K: reward, weight, endings.
+      ``arrived[s']``: the same of the steps that arrived in s'.
+    - ``ahead[s']``: the value of s', 1 if pathways arrived there, and the means of `arrived`: reward, endings.
+    - ``outcomes``: the first distinct outcomes, as reward, 1 at an ending, and how often. ``told[s', c]``: how often
+      outcome c came with an arrival in s', with the weights of `arrived`.
+    - ``left[s]``: whether a pathway has left s; `visited` lists those states in order.
+    - ``queue``: a heap of states whose value moved, by ``priority``; ``place[s]`` is where s stands, from 1 on, 0 if it
+      is not queued.
+    - ``leads``: for each state, the rows ``s*A + a`` of the joint counts that lead to it.
+    - ``levels`` and ``at`` hold single numbers, as named above; `tally`, all zeros, and `offspring` are scratch.
+    """
+
+    model: FactoredTable
+    leads: CountTable
+    tried: NDArray[np.float64]
+    taken: NDArray[np.float64]
+    arrived: NDArray[np.float64]
+    ahead: NDArray[np.float64]
+    outcomes: NDArray[np.float64]
+    told: NDArray[np.float64]
+    left: NDArray[np.bool_]
+    visited: NDArray[np.int64]
+    queue: NDArray[np.int64]
+    place: NDArray[np.int64]
+    priority: NDArray[np.float64]
+    levels: NDArray[np.float64]
+    at: NDArray[np.int64]
+    tally: NDArray[np.int64]
+    offspring: NDArray[np.int64]
+
+
+class Experience(NamedTuple):
+    """One step as a learner sees it; `from_complete` if all of the state left was observed."""
+
+    action: int
+    reward: float
+    terminated: bool
+    from_complete: bool
+    observed: Observed
+
+
 class Learner(NamedTuple):
-    """A learner as kernels see it."""
+    """A learner as kernels see it; `planner` is None for a method that does not plan."""
 
     rules: Rules
     layout: Layout
     memory: Memory
     counts: CountTable
     components: ComponentTable
+    planner: PlanTable | None
 
 
 def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:

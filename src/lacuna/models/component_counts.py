@@ -38,8 +38,8 @@ from lacuna.kernels.codes import Observed, pack, value_in
 from lacuna.kernels.compiled import kernel, rare
 from lacuna.kernels.counts import MAX_COUNT, Counts, CountTable, add, count_bytes
 from lacuna.kernels.space import Layout, Space
-from lacuna.learning.memory import ANYWHERE, ComponentTable, Learner, ParentSearch
-from lacuna.learning.savefile import Arrays, take, take_counts
+from lacuna.methods.memory import ANYWHERE, ComponentTable, Learner, ParentSearch
+from lacuna.methods.savefile import Arrays, take, take_counts
 
 NO_PARENT = -1
 

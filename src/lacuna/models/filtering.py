@@ -1,0 +1,122 @@
+"""How the pathways of a planner move on: each draws its next state from the model, then all are resampled.
+
+For a pathway in s after action a, with observation o: J is the joint count of (s, a) over the states that agree with o,
+n the whole joint count, and f = ∏ over the observed j of P_j(o_j | s, a). Its next state is drawn from the joint counts
+that agree with probability J/(J + κf); otherwise each hidden component is drawn from P_j. Pairs of a state and its next
+state s' are then resampled in proportion to how well they predicted the observation, and what was paid:
+
+    w = (J + κ f) / (n + κ) · (m(s', c) + P(c)) / (m(s') + 1)
+
+c is the outcome: the reward, and whether the episode ended. P(c) is its frequency, m(s', c) the number of arrivals in
+s' with it, m(s') that of all arrivals. Only the first eight distinct outcomes count; others say nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.codes import Observed, unpack
+from lacuna.kernels.compiled import kernel, rare
+from lacuna.kernels.streams import Uniforms, draw
+from lacuna.methods.memory import CREDITED, OUTCOMES, Experience, Learner, Memory, PlanTable
+from lacuna.models.factored_model import draw_hidden, likelihood
+from lacuna.models.imputation import agreeing_mass, pick_agreeing
+
+
+@rare
+def filter_pathways(experience: Experience, learner: Learner, planner: PlanTable, uniforms: Uniforms) -> None:
+    """Fill ``S_next`` and ``C_next`` from the model, then resample the pathways, with what they were."""
+    memory, observed = learner.memory, experience.observed
+    together = True
+    for k in range(1, memory.S.shape[0]):
+        together = together and memory.S[k] == memory.S[0]
+    if observed.complete:
+        row = unpack(observed.seen, learner.layout)
+        for k in range(memory.S.shape[0]):
+            memory.S_next[k], memory.C_next[k] = row, observed.seen
+        if together:
+            return
+    draw_next(experience.action, observed, learner, planner, uniforms)
+    c = outcome_of(experience, planner)
+    if c >= 0:
+        for k in range(memory.S.shape[0]):
+            memory.errors[k] *= outcome_likelihood(c, memory.S_next[k], planner)
+    # Without an outcome to tell them apart, pathways that were together predicted equally well.
+    if c >= 0 or not together:
+        resample(draw(uniforms), memory, planner.offspring)
+
+
+@kernel
+def outcome_of(experience: Experience, planner: PlanTable) -> int:
+    """Number of the outcome of a step among those known, -1 if it is none of them."""
+    found = -1
+    for c in range(planner.at[OUTCOMES]):
+        reward, ended, _ = planner.outcomes[c]
+        if reward == experience.reward and (ended > 0) == experience.terminated:
+            found = c
+    return found
+
+
+@kernel
+def outcome_likelihood(c: int, s: int, planner: PlanTable) -> float:
+    """Probability of outcome `c` on arrival in `s`."""
+    base = planner.outcomes[c, 2] / planner.at[CREDITED]
+    return float((planner.told[s, c] + base) / (planner.arrived[s, 1] + 1.0))
+
+
+@kernel
+def draw_next(action: int, observed: Observed, learner: Learner, planner: PlanTable, uniforms: Uniforms) -> None:
+    """Draw a next state for each pathway, and fill ``errors`` with how well it predicted the observation."""
+    layout, memory, counts, kappa = learner.layout, learner.memory, learner.counts, learner.rules.kappa
+    S, C, A = memory.S, memory.C, memory.Q.shape[1]
+    first, end, J, n, f = counts.start[0], counts.start[0], 0, 0, 1.0
+    for k in range(S.shape[0]):
+        # Neighbours often share a state: then they share the masses as well.
+        if k == 0 or S[k] != S[k - 1]:
+            i = counts.head[S[k] * A + action]
+            first, end, n = counts.start[i], counts.start[i] + counts.length[i], counts.total[i]
+            J = agreeing_mass(first, end, observed, counts)
+            f = likelihood(C[k], action, observed, planner.model, layout)
+        memory.errors[k] = (J + kappa * f) / (n + kappa)
+        if not observed.complete:
+            u = draw(uniforms)
+            rank = u * (J + kappa * f)
+            if rank < J:
+                code = counts.code[pick_agreeing(first, end, observed, int(rank), counts)]
+            else:
+                rest = (rank - J) / (kappa * f) if f > 0 else u
+                code = draw_hidden(C[k], action, observed, rest, planner.model, layout)
+            memory.C_next[k], memory.S_next[k] = code, unpack(code, layout)
+
+
+@kernel
+def resample(u: float, memory: Memory, offspring: NDArray[np.int64]) -> None:
+    """Systematic resampling: pathway k goes on as often as one of u, u + 1, u + 2, … falls into its share of K.
+
+    Pathways that go on stay where they are; copies take the places of those that do not.
+    """
+    K, weights = memory.S.shape[0], memory.errors
+    total = 0.0
+    for k in range(K):
+        total += weights[k]
+    if total == 0.0:
+        return
+    taken, reached = 0, 0.0
+    for k in range(K):
+        reached += weights[k] / total * K
+        offspring[k] = 0
+        while taken < K and taken + u < reached:
+            offspring[k] += 1
+            taken += 1
+    # Rounding may leave a little at the end: it belongs to the last one.
+    offspring[K - 1] += K - taken
+    free = 0
+    for k in range(K):
+        while offspring[k] > 1:
+            while offspring[free] > 0:
+                free += 1
+            memory.S[free], memory.C[free] = memory.S[k], memory.C[k]
+            memory.S_next[free], memory.C_next[free] = memory.S_next[k], memory.C_next[k]
+            offspring[free] = 1
+            offspring[k] -= 1

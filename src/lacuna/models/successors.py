@@ -1,0 +1,120 @@
+"""The states that an action may lead to by the component model alone, with their probabilities: ∏_j P_j(v_j | s, a).
+
+For each component the values that matter are listed: of every level of the backoff (`factored_model`) at most 64, as
+far as their share of P_j exceeds .02 / size_j. What is left is scaled to 1. The product of the lists has at most 64
+states: while it has more, the longest list loses its least likely value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lacuna.kernels.codes import value_in
+from lacuna.kernels.compiled import kernel, rare
+from lacuna.kernels.space import Layout
+from lacuna.methods.memory import MOST_SUCCESSORS, FactoredTable
+from lacuna.models.component_counts import NO_PARENT
+from lacuna.models.factored_model import FLOOR, RHO, RHO_2, M, parent_row, plain_row, seen_row, value_row
+
+_CUT = 0.02
+
+
+@kernel
+def add_level(j: int, row: int, factor: float, least: float, model: FactoredTable) -> None:
+    """Add ``factor · n`` to the sum of each value in a row, and list the values that are new, as long as there is room.
+
+    Rows are sorted, so that after the first share below `least` there are only smaller ones.
+    """
+    counts, sums = model.counts, model.sums
+    i = counts.head[row]
+    length = min(counts.length[i], np.uint64(MOST_SUCCESSORS))
+    for entry in range(counts.start[i], counts.start[i] + length):
+        v, share = counts.code[entry], factor * counts.n[entry]
+        if share <= least:
+            break
+        if sums[v] == 0.0:
+            if model.length[j] == MOST_SUCCESSORS:
+                continue
+            model.value[j, model.length[j]] = v
+            model.length[j] += 1
+        sums[v] += share
+
+
+@kernel
+def list_values(j: int, code: int, action: int, model: FactoredTable, layout: Layout) -> None:
+    """List the values that component `j` may take after the state with this code, with their probabilities.
+
+    P_j, written as one sum over the levels of the backoff. Shares of no more than `_CUT` / size_j are left out.
+    """
+    counts, unit, before = model.counts, model.unit, value_in(code, j, layout)
+    least, factor = _CUT / layout.sizes[j], 1.0
+    model.length[j] = 0
+    if model.search.parent[j] != NO_PARENT:
+        row = parent_row(j, code, action, model, layout)
+        total = counts.total[counts.head[row]]
+        factor /= total + M * unit
+        add_level(j, row, factor, least, model)
+        factor *= M * unit
+    row = value_row(j, before, action, model, layout)
+    factor /= counts.total[counts.head[row]] + RHO * unit
+    add_level(j, row, factor, least, model)
+    row = plain_row(j, before, model, layout)
+    factor *= RHO * unit / (counts.total[counts.head[row]] + RHO_2 * unit)
+    add_level(j, row, factor, least, model)
+    row = seen_row(j, model)
+    factor *= RHO_2 * unit / (counts.total[counts.head[row]] + FLOOR * unit * layout.sizes[j])
+    add_level(j, row, factor, least, model)
+    total_chance = 0.0
+    for i in range(model.length[j]):
+        v = model.value[j, i]
+        model.chance[j, i] = model.sums[v]
+        total_chance += model.sums[v]
+        model.sums[v] = 0.0
+    for i in range(model.length[j]):
+        model.chance[j, i] /= total_chance
+
+
+@kernel
+def n_products(model: FactoredTable) -> float:
+    """How many states the product of the lists has."""
+    states = 1.0
+    for j in range(model.length.shape[0]):
+        states *= model.length[j]
+    return states
+
+
+@rare
+def shorten(model: FactoredTable) -> None:
+    """Drop the least likely value of the longest list until the product has room."""
+    length, chance = model.length, model.chance
+    while n_products(model) > MOST_SUCCESSORS:
+        longest = 0
+        for j in range(1, length.shape[0]):
+            longest = j if length[j] > length[longest] else longest
+        last, least = length[longest] - 1, 0
+        for i in range(1, last + 1):
+            least = i if chance[longest, i] < chance[longest, least] else least
+        rest = 1.0 - chance[longest, least]
+        chance[longest, least] = chance[longest, last]
+        model.value[longest, least] = model.value[longest, last]
+        for i in range(last):
+            chance[longest, i] /= rest
+        length[longest] = last
+
+
+@kernel
+def expand(code: int, action: int, model: FactoredTable, layout: Layout) -> int:
+    """Fill `successor` and `weight` with the product of the components; gives how many states it has."""
+    for j in range(layout.sizes.shape[0]):
+        list_values(j, code, action, model, layout)
+    if n_products(model) > MOST_SUCCESSORS:
+        shorten(model)
+    successor, weight = model.successor, model.weight
+    successor[0], weight[0], n = 0, 1.0, 1
+    for j in range(layout.sizes.shape[0]):
+        for i in range(model.length[j] - 1, -1, -1):
+            step, P = model.value[j, i] * layout.strides[j], model.chance[j, i]
+            for e in range(n):
+                successor[i * n + e], weight[i * n + e] = successor[e] + step, weight[e] * P
+        n *= model.length[j]
+    return n
