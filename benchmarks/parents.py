@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lacuna.methods.settings import DEFAULT
+from lacuna.methods.settings import UNPLANNED
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem
 
@@ -20,7 +20,7 @@ def main() -> None:
             problem = Problem.named(world, f"mcar:{theta}")
             found: Counter[str] = Counter()
             for seed in range(20):
-                run = Run(problem.mdp, problem.mechanism, DEFAULT, seed=seed)
+                run = Run(problem.mdp, problem.mechanism, UNPLANNED, seed=seed)
                 run.advance(50_000)
                 found[run.agent.parent_of[component] or "none"] += 1
             print(f"{component} in {world}, mcar:{theta}:", ", ".join(f"{p} {n}" for p, n in found.most_common()))

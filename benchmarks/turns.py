@@ -9,16 +9,16 @@ nothing.
 
 from __future__ import annotations
 
-from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.settings import UNPLANNED, Settings
 from lacuna.paper.reproduce import beyond_studies
 from lacuna.running.run import Run
 from lacuna.running.trials import Problem
 
 CASES = (
     Settings("mi-synthetic"),
-    Settings("mi-synthetic", optimism=DEFAULT.optimism),
+    Settings("mi-synthetic", optimism=UNPLANNED.optimism),
     Settings("mi-available"),
-    DEFAULT,
+    UNPLANNED,
 )
 WARM, STEPS, SEEDS, TURNS = 20_000, 30_000, 6, 10
 

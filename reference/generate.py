@@ -50,7 +50,17 @@ PAGES: dict[str, Page] = {
         "Agents",
         "An agent, its settings, and the loop that plays it.",
         {
-            "lacuna": ("Agent", "Space", "Settings", "DEFAULT", "METHODS", "YARDSTICKS", "play", "__version__"),
+            "lacuna": (
+                "Agent",
+                "Space",
+                "Settings",
+                "DEFAULT",
+                "UNPLANNED",
+                "METHODS",
+                "YARDSTICKS",
+                "play",
+                "__version__",
+            ),
             "lacuna.learning.observation": ("Observation",),
             "lacuna.methods.savefile": ("SaveFileError", "OtherKernelsWarning", "OtherKernels"),
         },

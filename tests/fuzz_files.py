@@ -34,7 +34,7 @@ from lacuna.kernels.streams import Uniforms, draw
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.savefile import OtherKernelsWarning, SaveFileError
-from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import Mechanism, parse
 from lacuna.running.run import Run
@@ -66,6 +66,7 @@ def every_settings() -> list[Settings]:
         Settings("mi-available", 2, 0.3, 0.9, 0.1, smoothing=0.0, kappa=2.0),
         Settings("missing-as-state", optimism=0.3),
         DEFAULT,
+        UNPLANNED,
     ]
     return [*(Settings(name, alpha=0.3, gamma=0.9, epsilon=0.1) for name in METHODS), *several]
 

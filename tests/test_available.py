@@ -15,7 +15,7 @@ import pytest
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import DEFAULT, UPDATES, VOTES, Settings
+from lacuna.methods.settings import UNPLANNED, UPDATES, VOTES, Settings
 from lacuna.missingness import by_component, mcar
 from lacuna.models.component_counts import LEAST_WEIGHT, MOST_WEIGHT, ComponentCounts, choose_parent
 from lacuna.running.run import Run
@@ -207,7 +207,7 @@ def test_a_parent_that_cannot_be_reached_changes_nothing() -> None:
     assert dict(runs[0].agent.component_counts) == dict(runs[1].agent.component_counts)
 
 
-@pytest.mark.parametrize("case", [Settings("mi-synthetic"), DEFAULT], ids=["mi-synthetic", "the default"])
+@pytest.mark.parametrize("case", [Settings("mi-synthetic"), UNPLANNED], ids=["mi-synthetic", "the default"])
 def test_tables_that_had_to_grow_give_the_same_bits(case: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = lake("episodic")
     roomy = Run(mdp, mcar(mdp.space, 0.3), case, seed=5)
@@ -219,7 +219,7 @@ def test_tables_that_had_to_grow_give_the_same_bits(case: Settings, monkeypatch:
     first, second = ([list(run.agent.model), list(run.agent.components.counts)] for run in (roomy, tight))
     assert first == second
     assert first[0]
-    assert bool(first[1]) == (case == DEFAULT)
+    assert bool(first[1]) == (case == UNPLANNED)
 
 
 def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:
@@ -349,7 +349,7 @@ def test_a_parent_is_found_where_little_is_hidden(theta: tuple[float, ...]) -> N
 def test_many_components_fit_also_where_they_were_waited_for() -> None:
     """In one step what was waited for and all pairs are counted; the tables must have room for both."""
     d = 100
-    agent = Agent(Space((1,) * d), 20, DEFAULT, seed=1)
+    agent = Agent(Space((1,) * d), 20, UNPLANNED, seed=1)
     for observation in [[None] * d] * 5 + [[0] * d] * 60 + [[0] * (d - 1) + [None]]:
         agent.begin(observation)
         agent.act()

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import paper_runs
-from lacuna.methods.settings import DEFAULT
+from lacuna.methods.settings import UNPLANNED
 from lacuna.methods.table import YARDSTICKS
 from lacuna.paper.comparison import KNOWING, OURS, PAPERS, REACHABLE, Comparison, against_tuned, against_untuned
 from lacuna.paper.evidence import Evidence, Shown
@@ -130,4 +130,4 @@ def test_another_variant_of_ours_changes_nothing() -> None:
 
 def test_the_studies_hold_the_default() -> None:
     for study in beyond_studies(range(3)):
-        assert DEFAULT in study.settings
+        assert UNPLANNED in study.settings

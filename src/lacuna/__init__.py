@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lacuna.mdp.environment import TabularEnv
     from lacuna.mdp.solve import evaluate, solve
     from lacuna.mdp.tabular import TabularMDP
-    from lacuna.methods.settings import DEFAULT, Settings
+    from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
     from lacuna.methods.table import METHODS, YARDSTICKS
     from lacuna.missingness import Mechanism, MissingObservation
     from lacuna.running.play import play
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT",
     "METHODS",
+    "UNPLANNED",
     "YARDSTICKS",
     "Agent",
     "Lake",
@@ -72,6 +73,7 @@ _HOME = {
     "Problem": "running.trials",
     "Run": "running.run",
     "Settings": "methods.settings",
+    "UNPLANNED": "methods.settings",
     "Space": "kernels.space",
     "Store": "study.store",
     "Study": "study.spec",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.settings import UNPLANNED, Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
 from lacuna.running.run import Run
@@ -66,7 +66,9 @@ def _settings_to_time() -> list[tuple[str, Settings, float]]:
         for K in ((1, 5, 10) if method.multiple else (None,))
     ]
     return [
-        (name, settings, theta) for name, settings in [*named, ("the default", DEFAULT)] for theta in (0.0, 0.4, 0.8)
+        (name, settings, theta)
+        for name, settings in [*named, ("mi-available, best", UNPLANNED)]
+        for theta in (0.0, 0.4, 0.8)
     ]
 
 

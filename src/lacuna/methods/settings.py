@@ -271,8 +271,11 @@ def _rates(update: Update, alpha: float, K: int) -> tuple[float, float]:
     return alpha / K, alpha
 
 
-DEFAULT = Settings("mi-available", smoothing=0.001, parents=0.3, optimism=0.2)
+DEFAULT = Settings("mi-planned")
 """The settings of an agent that is given none.
 
 The same setting is used for every problem, because an agent in a live trial cannot be tuned first.
 """
+
+UNPLANNED = Settings("mi-available", smoothing=0.001, parents=0.3, optimism=0.2)
+"""The best settings without planning, the same for every problem: a step takes half a microsecond instead of eight."""

@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.methods.settings import DEFAULT, Settings
+from lacuna.methods.settings import UNPLANNED, Settings
 from lacuna.methods.table import YARDSTICKS, find_method
 from lacuna.paper.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
 from lacuna.paper.verdicts import Basis
 from lacuna.study.selection import with_open_episode
 from lacuna.study.statistics import Interval, mean_interval, paired_difference, paired_ratio
 
-OURS = Shown(DEFAULT.method, DEFAULT.K)
+OURS = Shown(UNPLANNED.method, UNPLANNED.K)
 PAPERS = (*BASELINES, *(Shown(model, K, mixed) for model in MODELS for K in (1, 5, 10) for mixed in (0.0, 0.1)))
 Comparisons = Mapping[str, Sequence["Comparison"]]
 """By the way in which the paper's methods had their settings chosen, as for `Evidence`, or ``"untuned"``."""
@@ -118,9 +118,9 @@ def against_untuned(
 def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray[np.float64]]]:
     names = [*(shown.method for shown in BASELINES), *MODELS]
     # Yardsticks that learn explore as ours does.
-    explores = [DEFAULT.optimism if find_method(name).learns else 0.0 for name in KNOWING]
+    explores = [UNPLANNED.optimism if find_method(name).learns else 0.0 for name in KNOWING]
     knowing = [Settings(name, optimism=optimism) for name, optimism in zip(KNOWING, explores, strict=True)]
-    for settings in (*map(Settings, names), DEFAULT, *knowing):
+    for settings in (*map(Settings, names), UNPLANNED, *knowing):
         same = [
             pl.col(name).is_null() | (pl.col(name) == value)
             for name, value in settings.as_dict().items()

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from lacuna.methods.settings import DEFAULT
+from lacuna.methods.settings import UNPLANNED
 from lacuna.methods.table import find_method
 from lacuna.paper.verdicts import Basis, Sample, average
 from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, choose, chosen_runs
@@ -271,12 +271,12 @@ def _runs_of_the_paper(table: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     if absent:
         raise ValueError(f"the table of runs has no column {', '.join(absent)}")
     # A method is shown by its K and its mixing; of ours only the model of the default is.
-    ours = [pl.col(name).eq_missing(getattr(DEFAULT, name)) for name in ("kappa", "smoothing", "parents")]
+    ours = [pl.col(name).eq_missing(getattr(UNPLANNED, name)) for name in ("kappa", "smoothing", "parents")]
     return (
         table.select(kept)
         .with_row_index("row")
         .filter(
-            (pl.col("method") != DEFAULT.method) | pl.all_horizontal(ours),
+            (pl.col("method") != UNPLANNED.method) | pl.all_horizontal(ours),
             pl.col("parameters").is_in(list(stay)),
             world="lake", vote="sampled", update="sequential", first_observed=True,
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from markupsafe import Markup
 
-from lacuna.methods.settings import DEFAULT
+from lacuna.methods.settings import UNPLANNED
 from lacuna.methods.table import YARDSTICKS
 from lacuna.paper.claims import CLAIMS, Claim
 from lacuna.paper.comparison import REACHABLE, Comparison, Comparisons
@@ -124,15 +124,15 @@ def beyond_section(comparisons: Comparisons, ways: Iterable[Way], figure: Markup
     figure
         The chart.
     """
-    settings = {"K": DEFAULT.K, "α": DEFAULT.alpha, "γ": DEFAULT.gamma, "ε": DEFAULT.epsilon}
-    settings |= {"smoothing": DEFAULT.smoothing, "parents": DEFAULT.parents, "optimism": DEFAULT.optimism}
+    settings = {"K": UNPLANNED.K, "α": UNPLANNED.alpha, "γ": UNPLANNED.gamma, "ε": UNPLANNED.epsilon}
+    settings |= {"smoothing": UNPLANNED.smoothing, "parents": UNPLANNED.parents, "optimism": UNPLANNED.optimism}
     intro = paragraphs(
         Markup(
             "The default of this library is not in the paper: <code>{}</code> ({}) learns from every pair of values of "
             "a component that was really seen, finds out which component depends on which, and counts an action not "
             "yet tried as a little better. It has one setting for every problem, because a trial cannot tune. How far "
             "it is from what could be reached is told by yardsticks, which know what no agent can."
-        ).format(DEFAULT.method, ", ".join(f"{name} = {value:g}" for name, value in settings.items()))
+        ).format(UNPLANNED.method, ", ".join(f"{name} = {value:g}" for name, value in settings.items()))
     )
     tuned = [Markup("<div {}>{}</div>").format(when(*in_words(way)), _tuned(comparisons, *way)) for way in ways]
     return intro + figure + Markup("\n").join([*tuned, _untuned(comparisons.get("untuned", ()))])
