@@ -25,7 +25,6 @@ from lacuna.worlds.toys import corridor
 from sentences import one_sentence
 
 SPACE = Space((3, 2), ("room", "door"))
-MI = [method.name for method in METHODS.values() if method.multiple]
 
 
 def same(one: Agent, parts: Any) -> bool:
@@ -135,7 +134,8 @@ class Verbs(RuleBasedStateMachine):
     @precondition(lambda self: self.agent is None)
     @rule(method=st.sampled_from(list(METHODS)), vote=st.sampled_from(VOTES), K=st.integers(1, 4))
     def make(self, method: str, vote: Any, K: int) -> None:
-        rest = {"K": K, "vote": vote, "p_shuffle": 0.5} if method in MI else {}
+        rest: dict[str, Any] = {"K": K} if METHODS[method].multiple else {}
+        rest |= {"vote": vote, "p_shuffle": 0.5} if METHODS[method].votes else {}
         self.agent = Agent(SPACE, 3, Settings(method, epsilon=0.1, gamma=0.9, **rest), seed=1)
 
     def expect(self, kind: type[Exception], call: Any, words: str, *, allowed: bool) -> bool:
