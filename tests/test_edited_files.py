@@ -210,7 +210,7 @@ OF_PLANNING: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (add("plan_at", CURSOR, 72), "the planner stands beyond the states it has visited"),
     (stand_beyond, "the planner stands beyond the ways back to a state"),
     *((add("plan_at", i, 1), "in shape") for i in (QUEUED, VISITED)),
-    (put("plan_taken", 0, value=1e160), f"plan_taken {SUMS_OF_STEPS}"),
+    (put("plan_taken", 0, value=1e110), f"plan_taken {SUMS_OF_STEPS}"),
     (put("plan_taken", 1, value=-0.1), f"plan_taken {SUMS_OF_STEPS}"),
     (put("plan_taken_entries", 0, value=2), f"plan_taken {SUMS_OF_STEPS}|is not in order"),
     (put("plan_taken_entries", -1, value=216), "plan_taken_entries holds 216"),
