@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -368,3 +371,25 @@ def test_views_are_read_only() -> None:
     p[:] = 0.0
     assert agent.probabilities().sum() == 1.0
     assert isinstance(agent.pathways, tuple)
+
+
+# --- what is never seen ----------------------------------------------------------------------------------------------
+
+NEVER = """
+import numpy as np
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.methods.settings import Settings
+agent = Agent(Space((12, 12, 2)), 2, Settings("mi-planned", 3, gamma=0.9, budget=3), seed=1)
+agent.begin([0, 0, None])
+for t in range(60):
+    agent.act()
+    agent.learn(float(t % 3), [t % 12, 5 * t // 3 % 12, None], terminated=False)
+assert np.isfinite(agent.Q).all()
+"""
+
+
+def test_a_planner_stays_inside_its_arrays_where_a_component_is_never_seen() -> None:
+    # The other two have more next states together than there is room for. Python notices whoever leaves an array.
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", NEVER], env=environment, check=True)
