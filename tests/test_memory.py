@@ -60,7 +60,7 @@ def test_an_agent_takes_what_was_worked_out_from_sizes(
     rest |= {"parents": parents} if method == "mi-available" else {}
     rest |= {"optimism": optimism} if METHODS[method].steps_in_q else {}
     agent = Agent(Space(sizes), n_actions, Settings(method, **rest))
-    tables = [agent.memory, agent.model.table, agent.components.counts.table, agent.components.search]
+    tables: list[Any] = [agent.memory, agent.model.table, agent.components.counts.table, agent.components.search]
     if agent.planner is not None:
         model = agent.planner.table.model
         tables += [agent.planner.table, agent.planner.table.leads, model, model.counts, model.search]

@@ -158,7 +158,7 @@ def test_the_largest_and_smallest_numbers_stay_inside() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_what_was_said_beforehand_is_what_happens_along_a_stream(method: str) -> None:
     """Over a run, the actions taken are as surprising as the probabilities logged before them say."""
-    rest = {"alpha": 0.5} if METHODS[method].steps_in_q else {}
+    rest: dict[str, Any] = {"alpha": 0.5} if METHODS[method].steps_in_q else {}
     case = Settings(method, epsilon=0.1, gamma=0.9, **rest)
     agent = Agent(Space((2, 3)), 3, case, seed=1)
     rng = np.random.default_rng(1)
