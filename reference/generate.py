@@ -173,7 +173,7 @@ def settings_page() -> str:
             setting.about,
             allowed(name, setting),
             shown_value(setting.default if setting.usual is None else setting.usual),
-            shown_value(getattr(DEFAULT, name)),
+            shown_value(getattr(DEFAULT, name) if name in settings_of(METHODS[DEFAULT.method]) else None),
             owners(name),
         ]
         for name, setting in SETTINGS.items()
@@ -195,7 +195,7 @@ def allowed(name: str, setting: Setting) -> str:
         return ", ".join(f"`{choice}`" for choice in setting.choices)
     most = "10⁹" if setting.most == 10**9 else f"{setting.most:,.0f}"
     if setting.kind is int:
-        return f"a whole number, 1 to {most}"
+        return f"a whole number, {setting.least} to {most}"
     owner = next(method.name for method in NAMED.values() if setting.belongs_to(method))
     zero: Any = {name: 0.0}
     try:

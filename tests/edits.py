@@ -107,7 +107,13 @@ def change_header(file: File, rng: Random) -> None:
 def change_settings(file: File, rng: Random) -> None:
     settings = file.agent["settings"]
     name = rng.choice(list(settings))
-    choices = {"method": tuple(METHODS), "vote": VOTES, "update": UPDATES, "K": (None, 1, 2, 3, 10, 10_000)}
+    choices: dict[str, tuple[Any, ...]] = {
+        "method": tuple(METHODS),
+        "vote": VOTES,
+        "update": UPDATES,
+        "K": (None, 1, 2, 3, 10, 10_000),
+        "budget": (None, 0, 1, 7, 1000),
+    }
     settings[name] = rng.choice(choices.get(name, (None, 0.0, 1.0, 5e-324, 1e-300, 0.3, 1e9)))
 
 
@@ -131,6 +137,8 @@ def change_steps(file: File, rng: Random) -> None:
     """As many steps as someone likes, in all places that tell of them."""
     steps = rng.choice((0, 1, 2**20, 2**52, 2**53 - 1, 2**53))
     file.agent["steps"] = steps
+    if "plan_at" in file.arrays:
+        file.arrays["plan_at"][:2] = steps
     if file.arrays.get("tally_sums", np.zeros(0)).size == 13:
         file.arrays["tally_sums"][:] = 0
         file.arrays["tally_sums"][[0, 8]] = steps
@@ -194,7 +202,7 @@ def change_names(file: File, rng: Random) -> None:
 
 def change_counts(file: File, rng: Random) -> None:
     """Rows that fit together and yet were never counted."""
-    prefix = rng.choice(("", "component_"))
+    prefix = rng.choice(("", "component_", "factored_", "leads_"))
     names = [f"{prefix}{name}" for name in ("keys", "lengths", "codes", "units")]
     if not all(name in file.arrays and file.arrays[name].size for name in names):
         return

@@ -33,10 +33,12 @@ from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.memory import AGREEMENT, IMPATIENCE, QUEUED, VISITED
 from lacuna.methods.savefile import OtherKernelsWarning, SaveFileError
 from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import Mechanism, parse
+from lacuna.models.planner import Planner
 from lacuna.running.run import Run
 from lacuna.worlds.toys import corridor
 from problems import follower, lake, mechanisms
@@ -65,10 +67,13 @@ def every_settings() -> list[Settings]:
         Settings("mi-available", 4, 0.3, 0.9, 0.1, "average", parents=0.5, optimism=0.1),
         Settings("mi-available", 2, 0.3, 0.9, 0.1, smoothing=0.0, kappa=2.0),
         Settings("missing-as-state", optimism=0.3),
+        Settings("mi-planned", 4, gamma=0.9, epsilon=0.1, kappa=0.3, budget=7),
+        Settings("mi-planned", 1, gamma=0.9, budget=0),
         DEFAULT,
         UNPLANNED,
     ]
-    return [*(Settings(name, alpha=0.3, gamma=0.9, epsilon=0.1) for name in METHODS), *several]
+    each = [Settings(m.name, alpha=0.3 if m.steps_in_q else 0.1, gamma=0.9, epsilon=0.1) for m in METHODS.values()]
+    return [*each, *several]
 
 
 class Event(NamedTuple):
@@ -148,6 +153,19 @@ def must(condition: object, words: str) -> None:
         raise IllegalStateError(words)
 
 
+def look_at_planner(planner: Planner) -> None:
+    """See whether what a planner holds is possible."""
+    table, at = planner.table, planner.table.at
+    for name in ("tried", "taken", "arrived", "ahead", "outcomes", "told", "priority", "levels"):
+        must(np.isfinite(getattr(table, name)).all(), f"{name} is not finite")
+    must(np.isfinite(planner.model.search.weight).all(), "a ratio is not finite")
+    must(not table.tally.any() and not table.model.sums.any(), "scratch was not cleared")
+    queue, visited = table.queue[: at[QUEUED]], table.visited[: at[VISITED]]
+    must(set(np.flatnonzero(table.left)) == set(visited.tolist()) >= set(queue.tolist()), "a state was not visited")
+    must(np.array_equal(table.place[queue], np.arange(1, queue.size + 1)), "the queue does not know its places")
+    must(0 <= table.levels[IMPATIENCE] <= 1 and 0 <= table.levels[AGREEMENT] <= 1, "a share is none")
+
+
 def look_at(agent: Agent) -> None:
     """Ask an agent for all that it shows, and see whether it is possible."""
     must(np.isfinite(agent.Q).all(), "Q is not finite")
@@ -155,6 +173,8 @@ def look_at(agent: Agent) -> None:
         np.isfinite(agent.memory.highest_reward).all() and np.isfinite(agent.components.search.weight).all(),
         "a weight is not finite",
     )
+    if agent.planner is not None:
+        look_at_planner(agent.planner)
     must(all(count > 0 for count in agent.counts.values()), "a count is not above 0")
     must(all(count > 0 for count in agent.component_counts.values()), "a component count is not above 0")
     must(

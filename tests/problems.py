@@ -50,8 +50,13 @@ def mechanisms(mdp: TabularMDP) -> dict[str, Mechanism]:
 
 
 def settings() -> Iterator[Settings]:
-    """Every method, and for MI every vote and every update rule."""
+    """Every method, and where pathways vote every vote and every update rule."""
     for method in METHODS.values():
+        if method.plans:
+            yield Settings(method.name, 4, gamma=0.9, epsilon=0.1, budget=5)
+            yield Settings(method.name, 1, kappa=0.2, budget=2)
+            yield Settings(method.name, 3, budget=0)
+            continue
         if not method.multiple:
             yield Settings(method.name, alpha=0.3, gamma=0.9, epsilon=0.1)
             continue
@@ -60,6 +65,8 @@ def settings() -> Iterator[Settings]:
                 yield Settings(method.name, 4, 0.3, 0.9, 0.1, vote, update, 0.2)
         yield Settings(method.name, 1, 0.5, 1.0)
     for method in METHODS.values():
+        if method.plans:
+            continue
         vote = VOTES[len(method.name) % len(VOTES)] if method.multiple else "sampled"
         K, parents = 4 if method.multiple else None, 0.5 if method.counts_components else 0.0
         yield Settings(method.name, K, 0.3, 0.9, 0.1, vote, parents=parents, optimism=0.2)
@@ -73,6 +80,8 @@ def digest(run: Run, trace: Trace) -> str:
              *run.agent.components.counts.to_arrays().values(), *run.tally]  # fmt: skip
     parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "highest_reward")]
     parts += [run.agent.components.search.weight, run.agent.components.search.parent, run.agent.components.search.due]
+    if run.agent.planner is not None:
+        parts += [*run.agent.planner.to_arrays().values(), run.agent.planner.model.search.parent]
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()
@@ -93,4 +102,7 @@ def all_digests(driver: str, steps: int) -> dict[str, str]:
         run = Run(mdp, parse("mcar:0.3", mdp), case, seed=13, driver=driver)
         found[f"follower {vote}"] = digest(run, run.record(1000))
         assert run.agent.parent_of["echo"] == "signal"
+    run = Run(mdp, parse("mcar:0.3", mdp), Settings("mi-planned", 3, gamma=0.9, budget=2), seed=13, driver=driver)
+    found["follower planned"] = digest(run, run.record(1000))
+    assert run.agent.parent_of["echo"] == "signal"
     return found

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,6 @@ from lacuna.worlds.toys import corridor
 from sentences import one_sentence
 
 SPACE = Space((3, 2), ("room", "door"))
-MI = [method.name for method in METHODS.values() if method.multiple]
 
 
 def same(one: Agent, parts: Any) -> bool:
@@ -135,7 +137,8 @@ class Verbs(RuleBasedStateMachine):
     @precondition(lambda self: self.agent is None)
     @rule(method=st.sampled_from(list(METHODS)), vote=st.sampled_from(VOTES), K=st.integers(1, 4))
     def make(self, method: str, vote: Any, K: int) -> None:
-        rest = {"K": K, "vote": vote, "p_shuffle": 0.5} if method in MI else {}
+        rest: dict[str, Any] = {"K": K} if METHODS[method].multiple else {}
+        rest |= {"vote": vote, "p_shuffle": 0.5} if METHODS[method].votes else {}
         self.agent = Agent(SPACE, 3, Settings(method, epsilon=0.1, gamma=0.9, **rest), seed=1)
 
     def expect(self, kind: type[Exception], call: Any, words: str, *, allowed: bool) -> bool:
@@ -368,3 +371,25 @@ def test_views_are_read_only() -> None:
     p[:] = 0.0
     assert agent.probabilities().sum() == 1.0
     assert isinstance(agent.pathways, tuple)
+
+
+# --- what is never seen ----------------------------------------------------------------------------------------------
+
+NEVER = """
+import numpy as np
+from lacuna.kernels.space import Space
+from lacuna.learning.agent import Agent
+from lacuna.methods.settings import Settings
+agent = Agent(Space((12, 12, 2)), 2, Settings("mi-planned", 3, gamma=0.9, budget=3), seed=1)
+agent.begin([0, 0, None])
+for t in range(60):
+    agent.act()
+    agent.learn(float(t % 3), [t % 12, 5 * t // 3 % 12, None], terminated=False)
+assert np.isfinite(agent.Q).all()
+"""
+
+
+def test_a_planner_stays_inside_its_arrays_where_a_component_is_never_seen() -> None:
+    # The other two have more next states together than there is room for. Python notices whoever leaves an array.
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", NEVER], env=environment, check=True)

@@ -23,9 +23,10 @@ A = 3
 
 def cases() -> list[Settings]:
     found = [Settings(method.name, gamma=0.9) for method in METHODS.values()]
-    found += [Settings(method.name, gamma=0.9, optimism=0.1) for method in METHODS.values()]
-    multiple = [method.name for method in METHODS.values() if method.multiple]
-    for i, method in enumerate(multiple):
+    found += [Settings(method.name, gamma=0.9, optimism=0.1) for method in METHODS.values() if method.steps_in_q]
+    found += [Settings("mi-planned", 3, gamma=0.9, epsilon=0.05, kappa=0.3, budget=budget) for budget in (0, 3)]
+    voting = [method.name for method in METHODS.values() if method.votes]
+    for i, method in enumerate(voting):
         for j, vote in enumerate(VOTES):
             update = UPDATES[(i + j) % len(UPDATES)]
             found.append(Settings(method, 3, 0.5, 0.9, 0.05, vote, update, p_shuffle=0.2))
@@ -39,8 +40,8 @@ def test_every_method_keeps_the_contract(case: Settings) -> None:
 
 def test_all_methods_were_checked() -> None:
     assert {case.method for case in cases()} == set(METHODS)
-    assert len(METHODS) == 7
-    assert len(cases()) == 2 * 7 + 3 * len(VOTES)
+    assert len(METHODS) == 8
+    assert len(cases()) == 8 + 7 + 2 + 3 * len(VOTES)
 
 
 def test_other_spaces_and_seeds_may_be_given() -> None:

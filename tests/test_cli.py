@@ -14,6 +14,7 @@ import pytest
 
 import lacuna
 from lacuna import command as cli
+from lacuna.methods.settings import settings_of
 from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS
 from lacuna.worlds.registry import WORLDS
@@ -66,6 +67,7 @@ def without_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
+PAPERS = ("run", "--method", "mi-synthetic")
 RUN = ("run", "--steps", "600", "--trials", "3", "--gamma", "0.9", "--epsilon", "0.1")
 
 
@@ -100,11 +102,30 @@ def test_both_drivers_give_the_same_figures(method: str, reading: tuple[str, ...
     assert stepwise == compiled
 
 
-def test_every_setting_matters(command: Command) -> None:
+OF_ANY = (("--K", "3"), ("--gamma", "0.5"), ("--epsilon", "0"), ("--kappa", "5"))
+OWN = {
+    "mi-planned": (("--budget", "1"),),
+    "mi-available": (
+        ("--alpha", "0.5"), ("--vote", "average"), ("--update", "simultaneous"), ("--p-shuffle", "0.5"),
+        ("--smoothing", "3"), ("--parents", "0.3"), ("--optimism", "0.2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", OWN)
+def test_every_setting_matters(method: str, command: Command) -> None:
+    assert {word[2:].replace("-", "_") for word, _ in (*OF_ANY, *OWN[method])} == {*settings_of(METHODS[method])}
+    run = (*RUN, "--method", method)
+    base = without_seconds(command.rows(*run))
+    options = [*OF_ANY, *OWN[method]]
+    found = [json.dumps(without_seconds(command.rows(*run, *option))) for option in options]
+    assert len({json.dumps(base), *found}) == len(options) + 1
+
+
+def test_every_option_matters(command: Command) -> None:
     base = without_seconds(command.rows(*RUN))
     options = [
-        ("--method", "mi-conservative"), ("--K", "3"), ("--alpha", "0.5"), ("--gamma", "0.5"), ("--epsilon", "0"),
-        ("--vote", "average"), ("--update", "simultaneous"), ("--p-shuffle", "0.5"), ("--steps", "601"),
+        ("--method", "mi-conservative"), ("--method", "mi-available"), ("--steps", "601"),
         ("--seed", "5"), ("--trials", "2"), ("--hide-first",), ("--missingness", "mcar:0.5"), ("--world", "field"),
         *(("--world", f"lake,{given}") for given in ("stay=true", "continuing=true", "wind=0.3", "flood=0.4")),
     ]  # fmt: skip
@@ -122,8 +143,8 @@ def test_a_table_otherwise(command: Command) -> None:
     code, out, err = command(*RUN)
     assert (code, err) == (0, "")
     title = out.splitlines()[0]
-    settings = "K = 10, gamma = 0.9, epsilon = 0.1, kappa = 1.0, smoothing = 0.001, parents = 0.3, optimism = 0.2"
-    assert f"mi-available ({settings}) in lake, mcar:0.4 (MCAR); trials: 3 of 600 steps" in title
+    settings = "K = 10, gamma = 0.9, epsilon = 0.1, kappa = 1.0, budget = 20"
+    assert f"mi-planned ({settings}) in lake, mcar:0.4 (MCAR); trials: 3 of 600 steps" in title
     for label in ("total reward per episode", "path length", "hidden components guessed right", "seconds", "3 of 3"):
         assert label in out
 
@@ -164,13 +185,19 @@ def test_version(command: Command) -> None:
         (("run", "--method", "mi-sinthetic"), "no method is called 'mi-sinthetic' (did you mean 'mi-synthetic'?)"),
         (("run", "--method", "last-observed", "--K", "5"), "K is 5, but last-observed has no such setting"),
         (("run", "--K", "0"), "K is 0; it must be a whole number between 1 and"),
-        (("run", "--alpha", "0"), "alpha is 0.0; nothing would be learned"),
-        (("run", "--alpha", "nan"), "alpha is nan; it must be a number between 0 and 1"),
+        ((*PAPERS, "--alpha", "0"), "alpha is 0.0; nothing would be learned"),
+        ((*PAPERS, "--alpha", "nan"), "alpha is nan; it must be a number between 0 and 1"),
+        (("run", "--alpha", "0.2"), "alpha is 0.2, but mi-planned has no such setting; alpha belongs to random-action"),
+        (("run", "--method", "mi-planned", "--alpha", "0.2"), "alpha is 0.2, but mi-planned has no such setting"),
+        (("run", "--budget", "-1"), "budget is -1; it must be a whole number between 0 and 1000000000"),
+        ((*PAPERS, "--budget", "5"), "budget is 5, but mi-synthetic has no such setting; budget belongs to mi-planned"),
+        (("run", "--method", "mi-planned", "--kappa", "0"), "kappa is 0.0; mi-planned could not say where"),
+        (("run", "--kappa", "-1"), "kappa is -1.0; it must be a number between 0 and"),
         (("run", "--gamma", "1.5"), "gamma is 1.5; it must be a number between 0 and 1"),
         (("run", "--epsilon", "-1"), "epsilon is -1.0"),
-        (("run", "--vote", "loudest"), "vote is 'loudest'; it must be one of sampled, majority, softmax, average"),
-        (("run", "--update", "never"), "update is 'never'; it must be one of"),
-        (("run", "--p-shuffle", "2"), "p_shuffle is 2.0"),
+        ((*PAPERS, "--vote", "loudest"), "vote is 'loudest'; it must be one of sampled, majority, softmax, average"),
+        ((*PAPERS, "--update", "never"), "update is 'never'; it must be one of"),
+        ((*PAPERS, "--p-shuffle", "2"), "p_shuffle is 2.0; it must be a number"),
         (("run", "--steps", "0"), "steps is 0; it must be a whole number between 1 and"),
         (("run", "--steps", "1" + "0" * 30), "steps is 1000000000000000000000000000000; it must be"),
         (("run", "--seed", "-1"), "seed is -1; it must be a whole number, 0 or larger"),
@@ -246,7 +273,7 @@ def test_bench_measures_every_method(command: Command, monkeypatch: pytest.Monke
     code, out, _ = command("bench", "--repeats", "1", "--json")
     assert code == 0
     found = json.loads(out)
-    assert {row["method"] for row in found["one_core"]} == {*METHODS, "the default"}
+    assert {row["method"] for row in found["one_core"]} == {*METHODS, "mi-available, best"}
     for row in found["one_core"]:
         assert row["ns_per_step"] > 0
         assert (row["cpp_ns_per_step"] is None) == (row["ratio_to_cpp"] is None)

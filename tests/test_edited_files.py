@@ -16,6 +16,19 @@ from edits import File
 from fuzz_files import fuzz
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
+from lacuna.methods.memory import (
+    AGREEMENT,
+    CREDITED,
+    CURSOR,
+    ENDINGS,
+    ENTRY,
+    IMPATIENCE,
+    OPEN,
+    OUTCOMES,
+    QUEUED,
+    STEPS,
+    VISITED,
+)
 from lacuna.methods.savefile import SaveFileError
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import METHODS, Impute, Teach
@@ -112,6 +125,28 @@ def test_impossible_content_is_refused(
         Agent.load(tmp_path / "x")
 
 
+@cache
+def planner_body() -> bytes:
+    """The file of a planner with a queue, outcomes and joint counts."""
+    agent = experienced("mi-planned")
+    planner = agent.planner
+    assert planner is not None
+    assert planner.table.at[QUEUED] > 1
+    assert planner.table.at[OUTCOMES] > 1
+    assert len(planner.leads) > 1
+    return body_of(agent)
+
+
+def stand_beyond(_: Any, arrays: dict[str, Any]) -> None:
+    arrays["plan_at"][[OPEN, ENTRY]] = arrays["plan_visited"][0], 10**6
+
+
+def count_under_another_action(_: Any, arrays: dict[str, Any]) -> None:
+    # Nine values under three actions, then the same whatever the action: of those the first row moves on.
+    keys = arrays["factored_keys"]
+    keys[np.searchsorted(keys, 9 * 3)] += 1
+
+
 OF_OURS: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     *((put("parent_weight", (0, 1), value=w), re.escape(f"parent_weight holds {w}"))
       for w in (np.nan, np.inf, 0.0, -1.0, 1e300)),
@@ -136,6 +171,108 @@ def test_impossible_content_of_our_method_is_refused(
     refused(tmp_path / "x")
     with pytest.raises(SaveFileError, match=words):
         Agent.load(tmp_path / "x")
+
+
+def add(name: str, place: Any, value: Any) -> Callable[[Any, dict[str, Any]], None]:
+    """A change of one entry of an array by some amount."""
+
+    def change(_: Any, arrays: dict[str, Any]) -> None:
+        arrays[name][place] += value
+
+    return change
+
+
+def swap(name: str, one: int, other: int) -> Callable[[Any, dict[str, Any]], None]:
+    """Two entries of an array in each other's place."""
+
+    def change(_: Any, arrays: dict[str, Any]) -> None:
+        arrays[name][[one, other]] = arrays[name][[other, one]]
+
+    return change
+
+
+SUMS_OF_STEPS = "holds sums that no steps could have left"
+NO_OUTCOMES = "the planner's outcomes are none that its steps could have left"
+NOT_THE_VISITED = "the planner's list of visited states names others than those it has left, or one twice"
+
+OF_PLANNING: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
+    *((put("plan_levels", i, value=x), f"plan_levels holds {x}") for i in range(7) for x in (np.nan, np.inf, -0.5)),
+    *((put("plan_levels", i, value=1.5), "plan_levels holds 1.5") for i in (AGREEMENT, IMPATIENCE)),
+    *((put("plan_levels", i, value=1e104), r"plan_levels holds 1e\+104") for i in range(7)),
+    *((add("plan_at", i, 1), "the planner counts 6[01] and 6[01] steps, the agent 60") for i in (STEPS, CREDITED)),
+    (put("steps", value=61), "the planner counts 60 and 60 steps, the agent 61"),
+    (add("plan_at", ENDINGS, 1), "the planner counts more endings, or waits longer, than it has steps"),
+    *((put("plan_at", i, value=-2), "plan_at holds -2") for i in range(10)),
+    *((put("plan_at", i, value=2**62), f"plan_at holds {2**62}") for i in range(10)),
+    (put("plan_at", OPEN, value=24), "plan_at holds 24"),
+    (put("plan_at", OUTCOMES, value=9), "plan_at holds 9"),
+    (add("plan_at", OUTCOMES, -1), NO_OUTCOMES),
+    (add("plan_at", CURSOR, 72), "the planner stands beyond the states it has visited"),
+    (stand_beyond, "the planner stands beyond the ways back to a state"),
+    *((add("plan_at", i, 1), "in shape") for i in (QUEUED, VISITED)),
+    (put("plan_taken", 0, value=1e110), f"plan_taken {SUMS_OF_STEPS}"),
+    (put("plan_taken", 1, value=-0.1), f"plan_taken {SUMS_OF_STEPS}"),
+    (put("plan_taken_entries", 0, value=2), f"plan_taken {SUMS_OF_STEPS}|is not in order"),
+    (put("plan_taken_entries", -1, value=216), "plan_taken_entries holds 216"),
+    (put("plan_arrived", 0, value=np.nan), "plan_arrived holds nan"),
+    (put("plan_arrived", 1, value=0.0), f"plan_arrived {SUMS_OF_STEPS}"),
+    (put("plan_tried", 0, value=61.0), "plan_tried counts more tries than there were steps"),
+    (put("plan_tried", 0, value=-0.1), "plan_tried holds -0.1"),
+    (put("plan_told", 0, value=61.0), "plan_told holds more than what arrived"),
+    (put("plan_told", 0, value=-1.0), "plan_told holds -1.0"),
+    (put("plan_outcomes", (0, 0), value=np.inf), "plan_outcomes holds inf"),
+    *((put("plan_outcomes", (0, 1), value=x), NO_OUTCOMES) for x in (0.5, -1.0, 2.0)),
+    *((put("plan_outcomes", (0, 2), value=x), NO_OUTCOMES) for x in (0.0, -1.0, 1.5, 61.0)),
+    (lambda _, arrays: arrays["plan_outcomes"].__setitem__(0, arrays["plan_outcomes"][1]), NO_OUTCOMES),
+    (lambda _, arrays: arrays["plan_visited"].__setitem__(0, arrays["plan_visited"][1]), NOT_THE_VISITED),
+    (put("plan_visited", 0, value=24), "plan_visited holds 24"),
+    (put("plan_queue", 0, value=-1), "plan_queue holds -1"),
+    (lambda _, arrays: arrays["plan_queue"].__setitem__(0, arrays["plan_queue"][1]), "queue names a state twice"),
+    (put("plan_priority", 0, value=0.0), "the planner's queue is not in order"),
+    (put("plan_priority", 0, value=np.inf), "plan_priority holds inf"),
+    (put("q_values", 0, value=1e104), r"q_values holds 1e\+104"),
+    (put("leads_codes", 0, value=72), "successor outside the space"),
+    (swap("leads_codes", 0, -1), "the planner's ways back are not those of the counts|names a successor twice"),
+    (put("leads_units", 0, value=2), "the planner's ways back are not those of the counts"),
+    (put("codes", 0, value=0), "the planner's ways back are not those of the counts|names a successor twice"),
+    # The first row is of a component with three values, the last of a pair whose first component has four.
+    (put("factored_codes", 0, value=3), "the component counts name a value outside its component"),
+    (put("factored_codes", -1, value=4), "the component counts name a value outside its component"),
+    (put("factored_keys", -1, value=10**6), "state or action outside the space"),
+    (put("factored_units", 0, value=2**62), "the counts hold one below 1, or add up to more than"),
+    (count_under_another_action, "the component counts name an action where they are about all of them"),
+    *((put("parent_ratio", (0, 1), value=w), re.escape(f"parent_ratio holds {w}"))
+      for w in (np.nan, np.inf, 0.0, -1.0, 1e300)),
+    (put("settings", "kappa", value=0.0), "kappa is 0.0; mi-planned could not say where an untried action leads"),
+    (put("settings", "budget", value=-1), "budget is -1; it must be a whole number between 0 and"),
+    (put("settings", "method", value="mi-available"), "the file has an unknown|has no such setting"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "words"), OF_PLANNING)
+def test_an_impossible_planner_is_refused(
+    change: Callable[[Any, dict[str, Any]], None], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x").write_bytes(edited(planner_body(), change))
+    refused(tmp_path / "x")
+    with pytest.raises(SaveFileError, match=words):
+        Agent.load(tmp_path / "x")
+
+
+def test_a_planner_knows_only_states_that_it_has_visited(tmp_path: Path) -> None:
+    agent = experienced("mi-planned", steps=8)
+    new = int(np.flatnonzero(~agent.planner.table.left)[0])  # type: ignore[union-attr]
+
+    def queue_it(_: Any, arrays: dict[str, Any]) -> None:
+        arrays["plan_at"][QUEUED] = 1
+        arrays["plan_queue"], arrays["plan_priority"] = np.array([new]), np.array([1.0])
+
+    def value_it(_: Any, arrays: dict[str, Any]) -> None:
+        arrays["q_entries"], arrays["q_values"] = np.array([new * 3]), np.array([1.0])
+
+    for change, words in ((queue_it, "queue names a state twice, or one that"), (value_it, "q_entries names a state")):
+        (tmp_path / "x").write_bytes(edited(body_of(agent), change))
+        assert words in refused(tmp_path / "x")
 
 
 def test_lengths_that_wrap_around_are_refused(tmp_path: Path) -> None:
@@ -181,8 +318,11 @@ def test_counts_that_the_method_does_not_keep_are_refused(name: str, kind: str, 
         arrays |= {f"{kind}{what}": np.array(number) for what, number in row.items()}
 
     (tmp_path / "x").write_bytes(edited(body_of(experienced(name)), count))
-    keeps = {"": Teach.EVERY_PATHWAY, "component_": Teach.AVAILABLE_PAIRS}[kind]
-    if METHODS[name].teach >= keeps:
+    keeps = METHODS[name].counts_components if kind else METHODS[name].teach > Teach.NOTHING
+    if METHODS[name].plans and keeps:
+        # Its own, of course, but these do not fit to the rest.
+        assert "the planner's ways back are not those of the counts" in refused(tmp_path / "x")
+    elif keeps:
         assert (
             len((Agent.load(tmp_path / "x").model, Agent.load(tmp_path / "x").components.counts)[kind == "component_"])
             == 1

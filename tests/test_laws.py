@@ -19,7 +19,8 @@ from lacuna.running.loop import Trace
 from lacuna.running.run import Run
 from problems import READINGS, lake, mechanisms
 
-MI = [method.name for method in METHODS.values() if method.multiple]
+VOTING = [method.name for method in METHODS.values() if method.votes]
+Q_LEARNING = [method.name for method in METHODS.values() if method.steps_in_q]
 STEPS = 1500
 Table = NDArray[np.float64]
 
@@ -62,17 +63,17 @@ def complete_rows(agent: Agent) -> Table:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", Q_LEARNING)
 def test_one_pathway_and_nothing_hidden_is_plain_q_learning_to_the_bit(method: str, reading: str) -> None:
     for alpha, gamma in ((0.1, 1.0), (0.3, 0.9), (1.0, 0.5), (0.7, 0.0)):
-        case = Settings(method, 1 if method in MI else None, alpha, gamma, epsilon=0.2)
+        case = Settings(method, 1 if method in VOTING else None, alpha, gamma, epsilon=0.2)
         run, trace = recorded(reading, case)
         assert trace.ended.any()
         assert np.array_equal(complete_rows(run.agent), plain_q_learning(run.mdp, trace, alpha, gamma))
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", VOTING)
 def test_k_pathways_and_nothing_hidden_is_q_learning_at_the_effective_rate(method: str, reading: str) -> None:
     for K, alpha, gamma in ((2, 1.0, 0.9), (10, 0.1, 1.0), (5, 0.6, 0.5)):
         run, trace = recorded(reading, Settings(method, K, alpha, gamma, epsilon=0.2))
@@ -81,7 +82,7 @@ def test_k_pathways_and_nothing_hidden_is_q_learning_at_the_effective_rate(metho
         np.testing.assert_allclose(run.agent.Q, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", VOTING)
 def test_the_exact_alternatives_learn_at_exactly_alpha(method: str) -> None:
     for alpha in (0.1, 0.6, 1.0):
         run, trace = recorded("episodic", Settings(method, 7, alpha, 0.9, 0.2, update="simultaneous"))
@@ -101,7 +102,7 @@ def one_step(case: Settings, reward: float, arrival: int, *, terminated: bool = 
     return float(agent.Q[0, 0])
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", VOTING)
 @pytest.mark.parametrize(
     ("K", "alpha", "rate"),
     [(2, 1.0, 0.75), (10, 1.0, 0.6513215599), (10, 0.1, 0.0956), (1000, 1.0, 1 - np.exp(-1)), (1, 0.3, 0.3)],
@@ -115,7 +116,7 @@ def test_the_effective_rate_is_that_of_the_specification(method: str, K: int, al
     assert one_step(case, 1.0, 1, terminated=True, Q=8.0) == pytest.approx(rate, abs=tolerance)
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", VOTING)
 def test_a_state_that_follows_itself_is_looped(method: str) -> None:
     # While the action is the argmax, each update is q + r (1 + gamma q - q), which contracts by 1 - r (1 - gamma)
     # towards 1/(1 - gamma): with alpha = 1, K = 10, gamma = 0.5 that is 2 (1 - 0.95**10) = 0.803, not 0.651.
@@ -135,7 +136,7 @@ def test_a_state_that_follows_itself_is_looped(method: str) -> None:
     assert agent.Q[0, action] == pytest.approx(-0.6513215599, abs=1e-10)
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", VOTING)
 @pytest.mark.parametrize("update", UPDATES)
 def test_pathways_that_coincide_by_chance_are_updated_as_those_that_must(method: str, update: str) -> None:
     # The second component has one value, so a hidden one is always guessed right: all pathways coincide, one by one.
@@ -178,7 +179,7 @@ def test_relabelling_a_component_that_is_never_hidden_permutes_q(method: str) ->
     assert not np.array_equal(tables[0], tables[1])
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", VOTING)
 @pytest.mark.parametrize("vote", VOTES)
 def test_mixing_one_pathway_changes_nothing_and_draws_no_coin(method: str, vote: str) -> None:
     base = Settings(method, 1, 0.3, 0.9, 0.1, vote)  # type: ignore[arg-type]
@@ -190,7 +191,7 @@ def test_mixing_one_pathway_changes_nothing_and_draws_no_coin(method: str, vote:
     assert plain.agent.imputation.position == mixed.agent.imputation.position
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", VOTING)
 def test_mixing_more_pathways_breaks_the_pairs_but_loses_none(method: str) -> None:
     base = Settings(method, 6, 0.3, 0.9)
     (plain, _), (mixed, right) = (recorded("episodic", case, 0.5) for case in (base, replace(base, p_shuffle=1.0)))
@@ -203,7 +204,7 @@ def test_mixing_more_pathways_breaks_the_pairs_but_loses_none(method: str) -> No
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("vote", VOTES)
 def test_a_hidden_value_changes_nothing(method: str, vote: str) -> None:
-    case = Settings(method, epsilon=0.2, gamma=0.9, vote=vote if method in MI else "sampled")  # type: ignore[arg-type]
+    case = Settings(method, epsilon=0.2, gamma=0.9, vote=vote if method in VOTING else "sampled")  # type: ignore[arg-type]
     rng = np.random.default_rng(6)
     agents = [Agent(Space((3, 4)), 3, case, seed=2) for _ in range(2)]
     for _ in range(300):
@@ -269,9 +270,10 @@ def test_synthetic_counts_sum_to_the_steps(K: int, reading: str) -> None:
     assert sum(run.agent.counts.values()) == pytest.approx(STEPS, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", [*VOTING, "mi-planned"])
 def test_all_pathways_equal_a_fully_observed_state(method: str) -> None:
-    run, trace = recorded("episodic", Settings(method, 5, p_shuffle=0.3, epsilon=0.2), 0.4)
+    p_shuffle = 0.3 if method in VOTING else 0.0
+    run, trace = recorded("episodic", Settings(method, 5, p_shuffle=p_shuffle, epsilon=0.2), 0.4)
     complete = (trace.seen >= 0).all(axis=1)
     truth = run.mdp.shows[trace.arrival]
     assert (trace.pathways[complete] == truth[complete][:, None]).all()
@@ -282,7 +284,7 @@ def test_all_pathways_equal_a_fully_observed_state(method: str) -> None:
         assert (values[seen >= 0] == seen[seen >= 0][:, None]).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", Q_LEARNING)
 def test_an_end_is_never_used_to_guess(method: str) -> None:
     base = Settings(method, gamma=0.9)
     one, two = (Agent(Space((4, 4)), 2, base, seed=5) for _ in range(2))
@@ -299,18 +301,18 @@ def test_an_end_is_never_used_to_guess(method: str) -> None:
     assert dict(one.counts) == dict(two.counts)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", Q_LEARNING)
 def test_an_episode_that_was_cut_off_bootstraps_and_then_begins_anew(method: str) -> None:
     # One action, three states in a row, cut off after two steps: 0 -> 1 -> 2, never an end.
     mdp = TabularMDP.build(
         lambda s, _: [(1.0, min(s + 1, 2), float(s), False)], space=Space((3,)), shows=range(3), n_actions=1,
         starts=[{0: 1.0}], max_steps=2,
     )  # fmt: skip
-    case = Settings(method, 1 if method in MI else None, alpha=1.0, gamma=0.5)
+    case = Settings(method, 1 if method in VOTING else None, alpha=1.0, gamma=0.5)
     run = Run(mdp, none(mdp.space), case)
     run.agent.memory.Q[2] = 64.0
     trace = run.record(4)
     assert trace.state.tolist() == [0, 1, 0, 1]
     assert trace.truncated.tolist() == [0, 1, 0, 1]
     assert complete_rows(run.agent)[:, 0].tolist() == [16.5, 33.0, 64.0]
-    assert list(run.agent.counts) == ([(0, 0, 1), (1, 0, 2)] if method in MI else [])
+    assert list(run.agent.counts) == ([(0, 0, 1), (1, 0, 2)] if method in VOTING else [])

@@ -35,7 +35,8 @@ def test_mean_total_reward_is_that_of_an_independent_program(method: str, K: int
 
 
 def test_every_method_has_a_reference() -> None:
-    assert {method for method, _ in REFERENCE} == set(METHODS)
+    # A planner is compared with its twin instead, step by step.
+    assert {method for method, _ in REFERENCE} == set(METHODS) - {"mi-planned"}
 
 
 def test_a_seed_means_the_same_world_for_every_method() -> None:

@@ -17,7 +17,7 @@ from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.space import MAX_STATES, Space
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import MAX_PATHWAYS, MAX_WEIGHT, UPDATES, VOTES, Settings
+from lacuna.methods.settings import MAX_BUDGET, MAX_PATHWAYS, MAX_WEIGHT, UPDATES, VOTES, Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
 from lacuna.running.run import DRIVERS, Run
@@ -26,7 +26,6 @@ from lacuna.worlds.lake import Lake
 from sentences import one_sentence
 
 SPACE = Space((3, 2), ("room", "door"))
-MI = [method.name for method in METHODS.values() if method.multiple]
 ODD: list[Any] = [None, True, "1", "", math.nan, math.inf, -math.inf, -1, 0, 0.5, 1, 1.5, 2, 10**30, [1], (), np.nan]
 
 
@@ -48,6 +47,7 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
         "kappa": None,
         "smoothing": None,
         "optimism": 0.0,
+        "budget": None,
     }
     kw |= {"alpha": 0.1, "gamma": 1.0, "epsilon": 0.0} | given_settings
     wrong = [name for name in ("alpha", "gamma", "epsilon", "p_shuffle") if not is_share(kw[name])]
@@ -55,19 +55,21 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
     if kw["method"] not in list(METHODS):
         return [*wrong, "method"]
     wrong += [name for name, choices in (("vote", VOTES), ("update", UPDATES)) if kw[name] not in choices]
-    if kw["method"] in MI:
-        whole = isinstance(kw["K"], int) and not isinstance(kw["K"], bool)
-        wrong += [] if kw["K"] is None or (whole and 1 <= kw["K"] <= MAX_PATHWAYS) else ["K"]
-    else:
-        usual = {"K": None, "vote": "sampled", "update": "sequential", "p_shuffle": 0.0}
-        wrong += [name for name, value in usual.items() if kw[name] != value]
-    for name in ("kappa", "smoothing", "optimism"):
+    planned, several = kw["method"] == "mi-planned", kw["method"].startswith("mi-")
+    usual: dict[str, Any] = {} if several else {"K": None}
+    usual |= {} if several and not planned else {"vote": "sampled", "update": "sequential", "p_shuffle": 0.0}
+    usual |= {"alpha": 0.1, "optimism": 0.0} if planned else {"budget": None}
+    wrong += [name for name, value in usual.items() if kw[name] != value]
+    for name, least, most in (("K", 1, MAX_PATHWAYS), ("budget", 0, MAX_BUDGET)):
+        whole = isinstance(kw[name], int) and not isinstance(kw[name], bool)
+        wrong += [] if name in usual or kw[name] is None or (whole and least <= kw[name] <= most) else [name]
+    owners = {"kappa": ("mi-available", "mi-planned"), "smoothing": ("mi-available",), "optimism": tuple(METHODS)}
+    for name, methods in owners.items():
         value = kw[name]
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_WEIGHT
-        fine = (value is None and name != "optimism") or (
-            (name == "optimism" or kw["method"] == "mi-available") and number
-        )
+        fine = (value is None and name != "optimism") or (kw["method"] in methods and number)
         wrong += [] if fine else [name]
+    wrong += ["kappa"] if planned and kw["kappa"] == 0 else []
     return wrong
 
 
@@ -80,6 +82,7 @@ any_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "alpha": shares, "gamma": shares, "epsilon": shares, "p_shuffle": shares,
         "kappa": st.one_of(st.none(), st.floats(0, 10), shares), "smoothing": st.one_of(st.none(), shares),
         "optimism": st.one_of(st.floats(0, 10), shares),
+        "budget": st.one_of(st.none(), st.integers(-2, 20), st.sampled_from([*ODD, MAX_BUDGET + 1])),
         "vote": st.sampled_from([*VOTES, "most", None, 3]),
         "update": st.sampled_from([*UPDATES, "never", None, []]),
     },

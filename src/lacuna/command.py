@@ -85,7 +85,7 @@ def with_settings(command: Command) -> Command:
 def _option(name: str, setting: Setting) -> Any:
     choices = f": {', '.join(setting.choices)}" if setting.choices else ""
     usual = setting.default if setting.usual is None else setting.usual
-    own = getattr(DEFAULT, name)
+    own = getattr(DEFAULT, name) if setting.belongs_to(METHODS[DEFAULT.method]) else usual
     shown = str(usual) if own == usual else f"{own}, or {usual} with --method"
     owners = [method.name for method in METHODS.values() if setting.belongs_to(method)]
     whose = f" Only for {', '.join(owners)}." if len(owners) < len(METHODS) else ""

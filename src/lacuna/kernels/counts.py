@@ -178,13 +178,17 @@ class Counts:
         lengths = t.length[rows].astype(np.int64)
         return {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}
 
-    def from_arrays(self, arrays: dict[str, NDArray[np.int64]], most_code: int | None = None) -> None:
+    def from_arrays(
+        self, arrays: dict[str, NDArray[np.int64]], *, most_code: int | None = None, most_units: int = MAX_COUNT
+    ) -> None:
         """Fill empty counts from what `to_arrays` gave; the order of successors, on which draws depend, is kept.
 
-        Codes are those of states, or whole numbers below `most_code`.
+        Codes are those of states, or whole numbers below `most_code`. Units add up to at most `most_units`.
         """
         keys, lengths, codes, units = (arrays[name] for name in ("keys", "lengths", "codes", "units"))
         _check_rows(keys, lengths, codes, units)
+        if (units < 1).any() or units.sum(dtype=np.float64) > most_units:
+            raise ValueError(f"the counts hold one below 1, or add up to more than {most_units}")
         if keys.size and not (keys[0] >= 0 and keys[-1] < self.table.head.shape[0]):
             raise ValueError("the counts name a state or action outside the space")
         valid = (
@@ -220,8 +224,6 @@ def _check_rows(
         raise ValueError("the lengths of the rows of the counts do not add up to their entries")
     if (keys[1:] <= keys[:-1]).any():
         raise ValueError("the rows of the counts are not in order, or one is there twice")
-    if (units < 1).any() or units.sum(dtype=np.float64) > MAX_COUNT:
-        raise ValueError(f"the counts hold one below 1, or add up to more than {MAX_COUNT}")
     row = np.repeat(np.arange(keys.shape[0]), lengths)
     if ((units[1:] > units[:-1]) & (row[1:] == row[:-1])).any():
         raise ValueError("a row of the counts does not begin with its most frequent successor")

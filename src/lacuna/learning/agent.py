@@ -284,7 +284,8 @@ def agent_bytes(space: Space, n_actions: int, settings: Settings) -> int:
     """Memory that the tables of an agent may take, if every state is visited, worked out from sizes alone."""
     components = ComponentCounts.nbytes(space, n_actions, parents=settings.parents > 0)
     tables = memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + components
-    return tables + (Planner.nbytes(space, n_actions) if find_method(settings.method).plans else 0)
+    plans = find_method(settings.method).plans
+    return tables + (Planner.nbytes(space, n_actions, settings.pathways) if plans else 0)
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -105,7 +105,7 @@ def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
     agent.model.from_arrays(savefile.take_counts(arrays))
     agent.components.from_arrays(arrays)
     if agent.planner is not None:
-        agent.planner.from_arrays(arrays, agent.memory.Q)
+        agent.planner.from_arrays(arrays, agent.memory.Q, agent.steps)
     if (agent.method.teach == Teach.NOTHING and len(agent.model)) or (
         not agent.method.counts_components and len(agent.components.counts)
     ):
@@ -115,7 +115,7 @@ def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
 def _fill_values(agent: Agent, arrays: Arrays) -> None:
     memory, K = agent.memory, agent.rules.K
     # A value moves by at most one reward an update, and a step has K of them.
-    most = MAX_REWARD * K * (agent.steps + 1)
+    most = MAX_REWARD * K * (agent.steps + 1) if agent.planner is None else planner.MOST_VALUE
     entries = take_entries(arrays, "q_entries", memory.Q.size)
     memory.Q.reshape(-1)[entries] = savefile.take(arrays, "q_values", "float64", entries.shape, -most, most)
     entries = take_entries(arrays, "tried_entries", memory.tried.size)

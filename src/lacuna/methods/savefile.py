@@ -28,7 +28,7 @@ from lacuna.kernels.compiled import kernels_digest
 from lacuna.validation import shown, whole_number
 from lacuna.version import RESULTS_VERSION, __version__
 
-VERSION = 6
+VERSION = 7
 _TAIL = len(b"sha256 ") + 64 + 1
 _DTYPES = {"int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
 

@@ -109,7 +109,7 @@ class Settings:
         Number of pathways, for MI methods only; 10 if not given.
     alpha, gamma, epsilon
         Step size in (0, 1], discount in [0, 1], share of uniform actions in [0, 1]. The yardsticks that do
-        not learn, optimum, qmdp and qmdp-rewards, have gamma only.
+        not learn, optimum, qmdp and qmdp-rewards, have gamma only; mi-planned has no alpha.
     vote
         How K pathways choose: one vote at random (the paper's), the majority, softmax over vote counts, or the best
         average value.
@@ -119,16 +119,18 @@ class Settings:
         stays in the same state.
     p_shuffle
         Probability of permuting the K imputed next states after imputing.
-    kappa, smoothing
-        For mi-available only: the weight of the component counts, in complete transitions, 1 if not given (0 makes it
-        mi-conservative); and what is added to each of those counts, 0.01 if not given.
+    kappa
+        For mi-available and mi-planned: the weight of the component counts, in complete transitions, 1 if not given. 0
+        makes mi-available mi-conservative; for mi-planned it must be above 0.
+    smoothing
+        For mi-available only: what is added to each of those counts, 0.01 if not given.
     parents
         For mi-available only: above 0, a component may have another one as its parent, when the data show that the
         parent improves prediction; the number is the weight, in transitions, of the prediction without the parent.
     optimism
         A bonus for untried actions. When choosing, the value of an action not yet tried in a state is raised by this
         times the highest reward so far, or by nothing if no reward was above 0. If some of the K pathways tried it, the
-        bonus shrinks in proportion. The paper has none.
+        bonus shrinks in proportion. The paper has none, and mi-planned an optimism of its own.
     budget
         For mi-planned only: how many state-action pairs are backed up in each step, besides those just taken; 20 if not
         given.
@@ -231,7 +233,7 @@ class Settings:
     def unusual(self) -> dict[str, Any]:
         """The settings that differ from their declared defaults, besides the method.
 
-        K, kappa and smoothing are always listed for the methods that have them.
+        K, kappa, smoothing and budget are always listed for the methods that have them.
         """
         found = {name: getattr(self, name) for name in SETTINGS}
         return {name: value for name, value in found.items() if value != SETTINGS[name].default}

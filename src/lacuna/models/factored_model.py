@@ -35,12 +35,12 @@ from lacuna.kernels.counts import Counts, add, count_bytes
 from lacuna.kernels.space import Layout, Space
 from lacuna.methods.memory import ANYWHERE, MOST_SUCCESSORS, FactoredTable, Memory, ParentSearch
 from lacuna.methods.savefile import Arrays, take, take_counts
-from lacuna.models.component_counts import NO_PARENT, choose_parent, units_of
+from lacuna.models.component_counts import LEAST_WEIGHT, MOST_WEIGHT, NO_PARENT, choose_parent, units_of
 from lacuna.models.imputation import draw_counted
 
 RHO, RHO_2, FLOOR, M = 0.1, 1.0, 0.001, 0.3
 _CLEARLY, _LEAST_RATIO = exp(10.0), exp(-50.0)
-_MOST_RATIO = 2.0**600
+_MOST_UNITS = 2**62
 _BELOW_ONE = 1.0 - 2.0**-53
 
 
@@ -75,8 +75,8 @@ class FactoredModel:
     @staticmethod
     def nbytes(space: Space, n_actions: int) -> int:
         """Memory that an empty model may take."""
-        scratch = 2 * MOST_SUCCESSORS * (space.d + 1) + max(space.sizes)
-        return count_bytes(_rows(space), n_actions) + 8 * (2 * space.d**2 + scratch)
+        scratch = 2 * MOST_SUCCESSORS * (space.d + 1) + space.d + max(space.sizes)
+        return count_bytes(_rows(space), n_actions) + 8 * (2 * space.d**2 + space.d + scratch)
 
     @property
     def table(self) -> FactoredTable:
@@ -114,10 +114,14 @@ class FactoredModel:
     def from_arrays(self, arrays: Arrays) -> None:
         """Fill an empty model from what `to_arrays` gave, whatever the file says."""
         rows, search = take_counts(arrays, "factored_"), self.search
-        self.counts.from_arrays(rows)
+        self.counts.from_arrays(rows, most_units=_MOST_UNITS)
         if (rows["codes"] >= self._sizes_of_rows(rows)).any():
             raise ValueError("the component counts name a value outside its component")
-        search.weight[:] = take(arrays, "parent_ratio", "float64", search.weight.shape, 2.0**-1000, _MOST_RATIO)
+        row, action = np.divmod(rows["keys"], self.counts.n_actions)
+        values = sum(self.space.sizes)
+        if ((action > 0) & (row >= values) & (row < 2 * values + self.space.d)).any():
+            raise ValueError("the component counts name an action where they are about all of them")
+        search.weight[:] = take(arrays, "parent_ratio", "float64", search.weight.shape, LEAST_WEIGHT, MOST_WEIGHT)
         for j in range(self.space.d):
             choose_parent(j, search)
 

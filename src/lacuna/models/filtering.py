@@ -85,7 +85,8 @@ def draw_next(action: int, observed: Observed, learner: Learner, planner: PlanTa
             if rank < J:
                 code = counts.code[pick_agreeing(first, end, observed, int(rank), counts)]
             else:
-                rest = (rank - J) / (kappa * f) if f > 0 else u
+                # Not f > 0: the product of two small numbers may be 0.
+                rest = (rank - J) / (kappa * f) if kappa * f > 0 else u
                 code = draw_hidden(C[k], action, observed, rest, planner.model, layout)
             memory.C_next[k], memory.S_next[k] = code, unpack(code, layout)
 

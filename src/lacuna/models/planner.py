@@ -12,6 +12,7 @@ from lacuna.methods.memory import (
     CREDITED,
     CURSOR,
     ENDINGS,
+    ENTRY,
     HIGHEST,
     IMPATIENCE,
     LARGEST,
@@ -28,8 +29,11 @@ from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.savefile import Arrays, take, take_counts
 from lacuna.models.factored_model import FactoredModel
 
-_MOST_VALUE = 1000 * MAX_REWARD
-"""A value is at most a reward over 1 - γ', with γ' at most .99; optimism may add as much again."""
+MOST_VALUE = 1000 * MAX_REWARD
+"""Values stay below a reward over 1 - γ', with γ' at most .99, whatever the optimism, which is about values seen."""
+
+_ROUNDED = 1.001
+"""Sums of the same steps, added up in another order, differ by less than this factor."""
 
 _SPARSE = ("tried", "taken", "arrived", "told")
 """Tables with a row for every state, of which only the entries that are not 0 are saved."""
@@ -78,10 +82,12 @@ class Planner:
         )  # fmt: skip
 
     @staticmethod
-    def nbytes(space: Space, n_actions: int) -> int:
+    def nbytes(space: Space, n_actions: int, K: int) -> int:
         """Memory that the tables of a planner may take, if every state is visited."""
-        each = 4 * n_actions + 3 + 4 + MOST_OUTCOMES + 5 + 1
-        return 8 * each * space.n_states + count_bytes(space.n_states, 1) + FactoredModel.nbytes(space, n_actions)
+        # Numbers for each action of a state, for each state, and for all; and a truth value for each state.
+        each, rest = 4 * n_actions + 3 + 4 + MOST_OUTCOMES + 5, 3 * MOST_OUTCOMES + 7 + 10 + K
+        tables = 8 * (each * space.n_states + rest) + space.n_states
+        return tables + count_bytes(space.n_states, 1) + FactoredModel.nbytes(space, n_actions)
 
     @property
     def table(self) -> PlanTable:
@@ -107,58 +113,121 @@ class Planner:
         leads = {f"leads_{name}": array for name, array in self.leads.to_arrays().items()}
         return arrays | leads | self.model.to_arrays()
 
-    def from_arrays(self, arrays: Arrays, Q: NDArray[np.float64]) -> None:
-        """Fill a blank memory from what `to_arrays` gave and from the values Q, whatever the file says."""
-        table, n, A = self.table, self.space.n_states, self.n_actions
-        most = MAX_COUNT * MAX_REWARD
-        for name, low, high in (("tried", 0, 1), ("taken", -most, most), ("arrived", -most, most), ("told", 0, most)):
-            flat = getattr(table, name).reshape(-1)
-            entries = take_entries(arrays, f"plan_{name}_entries", flat.size)
-            flat[entries] = take(arrays, f"plan_{name}", "float64", entries.shape, low, high)
-        for name in ("taken", "arrived"):
-            weight, endings = getattr(table, name)[..., 1], getattr(table, name)[..., 2]
-            if (weight < 0).any() or (endings < 0).any() or (endings > weight * 1.000001 + 1e-9).any():
-                raise ValueError(f"plan_{name} holds weights or endings that no steps could have left")
-        table.outcomes[:] = take(arrays, "plan_outcomes", "float64", table.outcomes.shape, -MAX_REWARD, MAX_REWARD)
-        self._fill_places(arrays)
-        self.leads.from_arrays(take_counts(arrays, "leads_"), most_code=n * A)
+    def from_arrays(self, arrays: Arrays, Q: NDArray[np.float64], steps: int) -> None:
+        """Fill a blank memory from what `to_arrays` gave, from the joint counts and from Q, whatever the file says."""
+        table, A = self.table, self.n_actions
+        self._fill_levels(arrays, steps)
+        states, reached = self._fill_sums(arrays)
+        self._fill_outcomes(arrays)
+        self._fill_visited(arrays, states)
+        self._fill_leads(arrays)
+        self._fill_queue(arrays)
         self.model.from_arrays(arrays)
-        table.ahead[table.visited[: table.at[VISITED]], 0] = Q[table.visited[: table.at[VISITED]]].max(axis=1)
-        reached = np.flatnonzero(table.arrived[:, 1] > 0)
+        if not table.left[arrays["q_entries"] // A].all():
+            raise ValueError("q_entries names a state that the planner has not visited")
+        table.ahead[states, 0] = Q[states].max(axis=1)
         table.ahead[reached, 1] = 1.0
         table.ahead[reached, 2] = table.arrived[reached, 0] / table.arrived[reached, 1]
         table.ahead[reached, 3] = table.arrived[reached, 2] / table.arrived[reached, 1]
 
-    def _fill_places(self, arrays: Arrays) -> None:
-        """Read the single numbers, the visited states and the queue."""
-        table, n, A = self.table, self.space.n_states, self.n_actions
-        low, high = np.zeros(7), np.full(7, _MOST_VALUE)
+    def _fill_levels(self, arrays: Arrays, steps: int) -> None:
+        """Read the single numbers."""
+        table, n = self.table, self.space.n_states
+        low, high = np.zeros(7), np.full(7, MOST_VALUE)
         high[[AGREEMENT, IMPATIENCE]], high[[HIGHEST, LARGEST]] = 1.0, MAX_REWARD
         table.levels[:] = take(arrays, "plan_levels", "float64", (7,), low, high)
         least, most = np.zeros(10, dtype=np.int64), np.full(10, MAX_COUNT, dtype=np.int64)
         least[OPEN], most[OPEN], most[OUTCOMES] = -1, n - 1, MOST_OUTCOMES
         most[QUEUED] = most[VISITED] = n
         table.at[:] = take(arrays, "plan_at", "int64", (10,), least, most)
-        visited = take(arrays, "plan_visited", "int64", (int(table.at[VISITED]),), 0, n - 1)
-        queue = take(arrays, "plan_queue", "int64", (int(table.at[QUEUED]),), 0, n - 1)
-        if np.unique(visited).size != visited.size or np.unique(queue).size != queue.size:
-            raise ValueError("the planner's list of visited states, or its queue, names a state twice")
-        if table.at[CURSOR] > visited.size * A or (table.at[STEPS] > 0 and not visited.size):
-            raise ValueError("the planner stands beyond the states it has visited")
-        if table.at[ENDINGS] + table.at[WAIT] > table.at[CREDITED]:
+        if (table.at[[STEPS, CREDITED]] != steps).any():
+            raise ValueError(f"the planner counts {table.at[STEPS]} and {table.at[CREDITED]} steps, the agent {steps}")
+        if table.at[ENDINGS] + table.at[WAIT] > steps:
             raise ValueError("the planner counts more endings, or waits longer, than it has steps")
-        known = table.outcomes[: table.at[OUTCOMES]]
-        if (known[:, 2] < 1).any() or known[:, 2].sum() > table.at[CREDITED] or table.outcomes[len(known) :].any():
+
+    def _fill_sums(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Read the sums over steps; gives the states that were left, and those that were reached."""
+        table, most = self.table, MAX_COUNT * MAX_REWARD
+        taken = _rows_of(_fill(table.taken, arrays, "plan_taken", -most, most), 3)
+        reached = _rows_of(_fill(table.arrived, arrays, "plan_arrived", -most, most), 3)
+        for name, sums in (("taken", table.taken.reshape(-1, 3)[taken]), ("arrived", table.arrived[reached])):
+            reward, weight, endings = sums.T
+            possible = (weight > 0) & (abs(reward) <= _ROUNDED * MAX_REWARD * weight)
+            if not (possible & (endings >= 0) & (endings <= weight)).all():
+                raise ValueError(f"plan_{name} holds sums that no steps could have left")
+        tried = _fill(table.tried, arrays, "plan_tried", 0, MAX_COUNT)
+        if (table.tried.reshape(-1)[tried] > _ROUNDED * table.taken.reshape(-1, 3)[tried, 1]).any():
+            raise ValueError("plan_tried counts more tries than there were steps")
+        return np.unique(taken // self.n_actions), reached
+
+    def _fill_outcomes(self, arrays: Arrays) -> None:
+        """Read what was paid, and where."""
+        table, known = self.table, int(self.table.at[OUTCOMES])
+        table.outcomes[:] = take(arrays, "plan_outcomes", "float64", table.outcomes.shape, -MAX_REWARD, MAX_REWARD)
+        reward, ended, times = table.outcomes[:known].T
+        distinct = len({*zip(reward, ended, strict=True)}) == known and np.isin(ended, (0, 1)).all()
+        counted = (times >= 1).all() and (times % 1 == 0).all() and times.sum() <= table.at[CREDITED]
+        if not (distinct and counted) or table.outcomes[known:].any():
             raise ValueError("the planner's outcomes are none that its steps could have left")
+        told = _fill(table.told, arrays, "plan_told", 0, MAX_COUNT)
+        rows = _rows_of(told, MOST_OUTCOMES)
+        if (told % MOST_OUTCOMES >= known).any() or (
+            table.told[rows].sum(axis=1) > _ROUNDED * table.arrived[rows, 1]
+        ).any():
+            raise ValueError("plan_told holds more than what arrived")
+
+    def _fill_visited(self, arrays: Arrays, states: NDArray[np.int64]) -> None:
+        """Read the visited states: those that were left."""
+        table = self.table
+        visited = take(arrays, "plan_visited", "int64", (int(table.at[VISITED]),), 0, self.space.n_states - 1)
+        if not np.array_equal(np.sort(visited), states):
+            raise ValueError("the planner's list of visited states names others than those it has left, or one twice")
+        if table.at[CURSOR] > visited.size * self.n_actions:
+            raise ValueError("the planner stands beyond the states it has visited")
         table.visited[: visited.size] = visited
         table.left[visited] = True
+
+    def _fill_leads(self, arrays: Arrays) -> None:
+        """Read which rows of the joint counts lead where: those that do."""
+        joint, leads, layout = take_counts(arrays), take_counts(arrays, "leads_"), self.space.layout
+        self.leads.from_arrays(leads, most_code=self.space.n_states * self.n_actions)
+        values = (joint["codes"][:, None] & layout.masks) >> layout.shifts
+        there = np.stack([values @ layout.strides, np.repeat(joint["keys"], joint["lengths"])])
+        back = np.stack([np.repeat(leads["keys"], leads["lengths"]), leads["codes"]])
+        if not np.array_equal(there[:, np.lexsort(there)], back[:, np.lexsort(back)]) or (leads["units"] != 1).any():
+            raise ValueError("the planner's ways back are not those of the counts")
+        if not self.table.left[joint["keys"] // self.n_actions].all():
+            raise ValueError("the counts name a state that the planner has not visited")
+
+    def _fill_queue(self, arrays: Arrays) -> None:
+        """Read the queue, and where the planner stands in it."""
+        table = self.table
+        queue = take(arrays, "plan_queue", "int64", (int(table.at[QUEUED]),), 0, self.space.n_states - 1)
+        if np.unique(queue).size != queue.size or not table.left[queue].all():
+            raise ValueError("the planner's queue names a state twice, or one that it has not visited")
         table.queue[: queue.size] = queue
         table.place[queue] = np.arange(1, queue.size + 1)
-        priority = take(arrays, "plan_priority", "float64", queue.shape, 0, 2 * _MOST_VALUE)
+        priority = take(arrays, "plan_priority", "float64", queue.shape, 0, 2 * MOST_VALUE)
         table.priority[queue] = priority
         above = (np.arange(1, queue.size) - 1) // 2
         if (priority[above] < priority[1:]).any():
             raise ValueError("the planner's queue is not in order")
+        now, leads = table.at[OPEN], table.leads
+        if now >= 0 and not (table.left[now] and table.at[ENTRY] <= leads.length[leads.head[now]]):
+            raise ValueError("the planner stands beyond the ways back to a state")
+
+
+def _fill(table: NDArray[np.float64], arrays: Arrays, name: str, low: float, high: float) -> NDArray[np.int64]:
+    """Read the entries of a table that are not 0; gives their places."""
+    flat = table.reshape(-1)
+    entries = take_entries(arrays, f"{name}_entries", flat.size)
+    flat[entries] = take(arrays, name, "float64", entries.shape, low, high)
+    return entries
+
+
+def _rows_of(entries: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """The rows of a table of this width that have any of these places."""
+    return np.unique(entries // width)
 
 
 def take_entries(arrays: Arrays, name: str, size: int) -> NDArray[np.int64]:

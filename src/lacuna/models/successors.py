@@ -104,10 +104,17 @@ def shorten(model: FactoredTable) -> None:
 
 @kernel
 def expand(code: int, action: int, model: FactoredTable, layout: Layout) -> int:
-    """Fill `successor` and `weight` with the product of the components; gives how many states it has."""
+    """Fill `successor` and `weight` with the product of the components; gives how many states it has.
+
+    None, as long as there is a component of which nothing was seen.
+    """
     for j in range(layout.sizes.shape[0]):
         list_values(j, code, action, model, layout)
-    if n_products(model) > MOST_SUCCESSORS:
+    n_states = n_products(model)
+    # On the way to no state at all, there may be more than there is room for.
+    if n_states == 0:
+        return 0
+    if n_states > MOST_SUCCESSORS:
         shorten(model)
     successor, weight = model.successor, model.weight
     successor[0], weight[0], n = 0, 1.0, 1
