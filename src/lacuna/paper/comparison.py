@@ -93,7 +93,7 @@ def against_tuned(seen: Evidence) -> list[Comparison]:
     wanted = (*PAPERS, OURS, *KNOWING.values())
     tuned = seen.choice.filter(pl.col("settings") > 1)["missingness"].unique()
     found = []
-    for name in sorted(tuned, key=_in_order):
+    for name in sorted(tuned, key=in_order):
         samples = {shown: seen.sample(shown, name) for shown in wanted}
         values = {shown: sample.values for shown, sample in samples.items() if not sample.gaps}
         found.append(Comparison.of("lake", name, seen.basis, values))
@@ -132,7 +132,7 @@ def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray
             yield Shown(settings.method, settings.K), chosen[f"{REWARD}_with_open"].to_numpy()
 
 
-def _in_order(missingness: str) -> tuple[int, str]:
+def in_order(missingness: str) -> tuple[int, str]:
     """The order of the paper: MCAR, MCOLOR, MFOG."""
     kinds = ("mcar", "mcolor", "mfog")
     place = next((i for i, kind in enumerate(kinds) if missingness.startswith(kind)), len(kinds))
