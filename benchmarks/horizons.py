@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from lacuna.paper.horizons import JUDGED, OUTCOMES, as_data
+from lacuna.paper.horizons import JUDGED, OUTCOMES, as_data, cells_of
 from lacuna.paper.reproduce import FOLDER
 from lacuna.quantities import number_text
 from lacuna.study.spec import Study
@@ -118,7 +118,7 @@ def report(data: Data) -> Iterator[str]:
 
 
 def main(folder: Path, *out: Path) -> None:
-    data = as_data(read(folder))
+    data = as_data(cells_of(read(folder)))
     print("\n".join(report(data)))
     for path in out:
         path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")

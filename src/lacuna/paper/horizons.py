@@ -20,7 +20,15 @@ from lacuna.paper.comparison import REACHABLE, in_order
 from lacuna.paper.evidence import REWARD
 from lacuna.running.measures import standard_error
 from lacuna.study.selection import with_open_episode
-from lacuna.study.statistics import LEVEL, Interval, holm, mean_interval, paired_difference, paired_p_value, paired_ratio
+from lacuna.study.statistics import (
+    LEVEL,
+    Interval,
+    holm,
+    mean_interval,
+    paired_difference,
+    paired_p_value,
+    paired_ratio,
+)
 
 PLANNED, WITHOUT = DEFAULT.method, UNPLANNED.method
 BEST = "optimum"
@@ -39,6 +47,7 @@ class Cell(NamedTuple):
 
     world: str
     missingness: str
+    steps: int
     trials: tuple[int, ...]
     per_step: Mapping[str, Mapping[int, _Floats]]
     """Reward per step up to each horizon, by method."""
@@ -52,7 +61,7 @@ class Cell(NamedTuple):
 
     @property
     def horizons(self) -> tuple[int, ...]:
-        """The horizons that were noted; the last one is the whole run."""
+        """The horizons that were noted."""
         return tuple(next(iter(self.per_step.values())))
 
     def regret(self, method: str, against: str, horizon: int) -> _Floats:
@@ -95,12 +104,15 @@ def cells_of(runs: pl.DataFrame) -> list[Cell]:
         runs.select("world", "missingness").unique().iter_rows(),
         key=lambda place: (place[0] != "lake", place[0], in_order(place[1])),
     )
-    cells = [_cell(*place, with_open_episode(runs.filter(world=place[0], missingness=place[1]))) for place in places]
+    cells = [
+        _cell(world, missingness, with_open_episode(runs.filter(world=world, missingness=missingness)))
+        for world, missingness in places
+    ]
     return [cell for cell in cells if cell.trials]
 
 
 def _cell(world: str, missingness: str, runs: pl.DataFrame) -> Cell:
-    n = runs["method"].n_unique()
+    n, steps = runs["method"].n_unique(), int(runs["steps"][0])
     whole = runs.group_by("trial").len().filter(len=n)["trial"].sort()
     runs = runs.filter(pl.col("trial").is_in(whole.implode())).sort("trial")
     at = [step for step in runs["curve_step"].explode().unique().sort() if step in HORIZONS]
@@ -111,7 +123,7 @@ def _cell(world: str, missingness: str, runs: pl.DataFrame) -> Cell:
         curve = mine.select("trial", "curve_step", "curve_total").explode("curve_step", "curve_total")
         per_step[method] = {h: curve.filter(curve_step=h)["curve_total"].to_numpy() / h for h in at}
         per_episode[method] = mine[f"{REWARD}_with_open"].to_numpy()
-    return Cell(world, missingness, tuple(whole), per_step, per_episode)
+    return Cell(world, missingness, steps, tuple(whole), per_step, per_episode)
 
 
 def _place(method: str) -> tuple[int, str]:
@@ -160,18 +172,17 @@ def gap_closed(cell: Cell) -> Interval | None:
     return paired_ratio(planned - without, reachable - without)
 
 
-def as_data(runs: pl.DataFrame) -> dict[str, Any]:
+def as_data(cells: Sequence[Cell]) -> dict[str, Any]:
     """Give everything that is said of short horizons as plain data.
 
     Each cell has, by method, the reward per step up to each horizon, the regret per step against the best possible and
     against what could be reached, and the reward per episode of the whole run; at the horizons that are judged, ours
     with planning minus ours without it; and the share of the gap that planning closes.
     """
-    cells = cells_of(runs)
     verdicts = judge_cells(cells)
     return {
         "planned": PLANNED, "unplanned": WITHOUT, "best": BEST, "reachable": REACHABLE, "level": LEVEL,
-        "steps": int(runs["steps"][0]),
+        "steps": max((cell.steps for cell in cells), default=0),
         "tests": len(verdicts),
         "counts": {str(horizon): dict(found) for horizon, found in counts(verdicts).items()},
         "cells": [_data(cell, verdicts) for cell in cells],
