@@ -174,6 +174,11 @@ YARDSTICKS: dict[str, Method] = {
             "the state, whatever is hidden", "every step", "-",
             Impute.NOTHING, knows=Knows.EVERYTHING_SHOWN,
         ),
+        Method(
+            "planned-observed", "Planning, all observed",
+            "the state, whatever is hidden", "planning on the model, by expected backups", "every step",
+            Impute.NOTHING, Teach.AGREED_PAIRS, knows=Knows.EVERYTHING_SHOWN,
+        ),
     )
 }  # fmt: skip
 """What methods are measured against, by name. They know what no agent can know, so no `Agent` can be one."""

@@ -1,4 +1,4 @@
-"""The paper's figures, each a function from runs to a chart.
+"""The paper's figures, each a function from runs to a chart; and the figure of short horizons.
 
 It takes `Evidence`, the runs of the paper's world, and gives an `altair` chart; None if there is nothing to show. Lines
 are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
@@ -15,6 +15,7 @@ import altair as alt
 import polars as pl
 
 from lacuna.mdp.solve import solve
+from lacuna.methods.settings import Settings
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE
 from lacuna.paper.evidence import (
     ALL_METHODS,
@@ -29,10 +30,12 @@ from lacuna.paper.evidence import (
     Evidence,
     Shown,
 )
-from lacuna.paper.points import OF_PATHWAYS, Wanted, by_rate, over_time
+from lacuna.paper.horizons import BEST, Cell
+from lacuna.paper.points import OF_PATHWAYS, Wanted, by_rate, over_time, style_of
 from lacuna.report.panels import Floor, Panel, chart_of
 from lacuna.report.styles import BLUE, DASHED, ORANGE, SOLID, Style
 from lacuna.study.selection import MEASURES
+from lacuna.study.statistics import mean_interval
 from lacuna.worlds.lake import Lake
 
 FLOOR = Floor(lowest=-100.0, close_up=60.0)
@@ -146,7 +149,7 @@ def stay(seen: Evidence) -> alt.ConcatChart | None:
 
 
 def beyond(seen: Evidence) -> alt.ConcatChart | None:
-    """Our default at its one setting, the paper's MI and what could be reached: against the rate, and over time."""
+    """Ours at its one setting, the paper's MI and what could be reached: against the rate, and over time."""
     wanted = Wanted.plain(OURS, *MI, *(KNOWING[name] for name in ("fully-observed", "mi-true-model", REACHABLE)))
     points = _stack(by_rate(seen, wanted), over_time(seen, wanted, THETAS))
     if points.is_empty() or str(OURS) not in points["series"]:
@@ -209,12 +212,42 @@ FIGURES: tuple[FigureOfPaper, ...] = (
 
 BEYOND = FigureOfPaper(
     "beyond", "Ours, and what could be reached",
-    "Our default at its one setting, against multiple imputation as in the paper at settings tuned for each rate, and "
-    "against yardsticks, dashed, that know what no agent can: Q-learning that sees everything; MI that draws from the "
-    "true transitions; QMDP, which has the true model and the exact belief given what was observed and paid. The "
-    "dotted line is the optimum.",
+    "Ours without planning, at its one setting, against multiple imputation as in the paper at settings tuned for each "
+    "rate, and against yardsticks, dashed, that know what no agent can: Q-learning that sees everything; MI that draws "
+    "from the true transitions; QMDP, which has the true model and the exact belief given what was observed and paid. "
+    "The dotted line is the optimum.",
     beyond,
 )  # fmt: skip
+
+
+HORIZONS_DRAWN = {
+    "lake": ("mcar:0.2", "mcar:0.6", "mcar:0.95", "mcolor:0.2,0.4,0.6", "mfog:0.5,0.0", "bursts:0.1,0.3"),
+    "cliff-walking": ("mcar:0.2",), "frozen-lake": ("mcar:0.2",), "taxi": ("mcar:0.2",),
+}  # fmt: skip
+"""The kinds of missingness under which short horizons are drawn, by world."""
+
+
+def short_horizons(cells: Sequence[Cell]) -> alt.ConcatChart | None:
+    """Regret per step against the best possible, up to each horizon."""
+    drawn = [cell for cell in cells if cell.missingness in HORIZONS_DRAWN.get(cell.world, ()) and BEST in cell.methods]
+    shown = {name: Shown(name, Settings(name).K) for cell in drawn for name in cell.methods if name != BEST}
+    rows = []
+    for cell in drawn:
+        for name in (name for name in cell.methods if name != BEST):
+            for horizon in cell.horizons:
+                mean, low, high, _ = mean_interval(cell.regret(name, BEST, horizon))
+                rows.append((_place(cell), str(shown[name]), float(horizon), mean, low, high))
+    if not rows:
+        return None
+    numbers = dict.fromkeys(("x", "mean", "low", "high"), pl.Float64)
+    points = pl.DataFrame(rows, {"panel": pl.String, "series": pl.String, **numbers}, orient="row")
+    points = points.with_columns(pl.col("mean", "low", "high").round_sig_figs(4))
+    panels = [Panel(_place(cell), _place(cell), against="log steps", line=0.0) for cell in drawn]
+    return chart_of(points, panels, [style_of(one) for one in shown.values()])
+
+
+def _place(cell: Cell) -> str:
+    return f"{cell.world}, {cell.missingness}"
 
 
 def _chart(

@@ -36,20 +36,25 @@ from lacuna.paper.evidence import (
     Selection,
     single,
 )
-from lacuna.paper.questions import AT_04, FOG_BOTH, FOG_ONLY, MCOLOR, Check, differences
-from lacuna.paper.thresholds import (
+from lacuna.paper.questions import (
     A_BIT_WORSE,
+    AT_04,
     BETTER,
     CLEARLY_BETTER,
     FEW,
+    FOG_BOTH,
+    FOG_ONLY,
     GROWN,
     HORRIBLE,
     MANY,
+    MCOLOR,
     MODERATE,
     NO_WORSE,
     SIMILAR,
     SLIGHTLY_FASTER,
     SOME,
+    Check,
+    differences,
 )
 from lacuna.paper.verdicts import Asked, Finding, decide
 

@@ -11,12 +11,13 @@ import polars as pl
 from markupsafe import Markup
 
 from lacuna.files import write_whole
-from lacuna.paper.charts import BEYOND, FIGURES, FigureOfPaper, optimum, reward_against_theta
+from lacuna.paper.charts import BEYOND, FIGURES, FigureOfPaper, optimum, reward_against_theta, short_horizons
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons
 from lacuna.paper.evidence import BASELINES, DRAWS, MI_SYNTHETIC, READINGS, REWARD, SELECTIONS, Draw, Evidence, Shown
+from lacuna.paper.horizons import Cell, judge_cells
 from lacuna.paper.points import Wanted, by_rate
-from lacuna.paper.tables import beyond_section, claims_table, in_short, in_words, ways_of
+from lacuna.paper.tables import beyond_section, claims_table, horizons_section, in_short, in_words, outcome, ways_of
 from lacuna.paper.verdicts import Basis, Finding, most_wrong_by_chance
 from lacuna.paper.world_chart import worlds
 from lacuna.quantities import counted, duration
@@ -36,26 +37,29 @@ _FACTS = {
 
 def write_page(
     folder: Path, runs: pl.DataFrame, findings: Sequence[Finding], comparisons: Comparisons, about: Mapping[str, Any],
-    draws: Sequence[Draw] = DRAWS,
+    draws: Sequence[Draw] = DRAWS, horizons: Sequence[Cell] = (),
 ) -> Path:  # fmt: skip
     """Write ``index.html`` and the figures as files into a folder; give the path of the page.
 
     Parameters
     ----------
     folder
-        Where to write; ``claims.json`` and ``results.parquet`` are expected beside the page, which links to them.
+        Where to write; ``claims.json``, ``horizons.json`` and ``results.parquet`` are expected beside the page, which
+        links to them.
     runs
         A row per run, with curves.
     findings
         What `lacuna.paper.claims.judge` said, for each reading and selection to be shown.
     comparisons
-        Our default against the paper's methods, by the way of choosing settings.
+        Ours without planning against the paper's methods, by the way of choosing settings.
     about
         What was done, as plain data. Of these keys, those that are there are shown: ``command``, ``lacuna``,
         ``python``, ``machine``, ``workers``, ``finished``, ``seconds``, ``core_seconds``, ``steps``,
         ``tuning_trials``, ``fresh_trials``, ``studies`` (a list of ``{"name", "runs"}``).
     draws
         The trials on which settings were chosen and confirmed.
+    horizons
+        What was run at short horizons.
     """
     judged = ways_of(findings) or [(READINGS[0], SELECTIONS[0])]
     ways = [(reading, selection) for reading in READINGS for selection in SELECTIONS if (reading, selection) in judged]
@@ -75,6 +79,7 @@ def write_page(
                 "Beyond",
                 beyond_section(comparisons, ways, beyond.html() if beyond.variants else Markup("")),
             ),
+            Section("horizons", "Short horizons", _horizons(folder, horizons, about), "Horizons"),
             Section("run", "The run", _run(folder, runs, shows, about)),
         ],
         [Switch("Reading", _options(shows, 0)), Switch("Settings chosen", _options(shows, 1))],
@@ -252,6 +257,22 @@ def _write_headline_figure(folder: Path, shows: Sequence[Evidence]) -> None:
         write_files(spec_of(chart), folder / "figures", "headline")
 
 
+def _horizons(folder: Path, cells: Sequence[Cell], about: Mapping[str, Any]) -> Markup:
+    """Make the section of short horizons; its chart has what was found as its title."""
+    chart, verdicts = short_horizons(cells), judge_cells(cells)
+    figure = Markup("")
+    if chart is not None:
+        spec = spec_of(chart)
+        write_files(spec, folder / "figures", "horizons")
+        caption = (
+            "Regret per step up to each horizon: by how much the best policy, which sees everything, earns more, on "
+            "average over all steps so far. The dotted line is that policy. The yardstick, dashed, knows the model and "
+            "the mechanism."
+        )
+        figure = Figure("horizons", outcome(verdicts), caption, {(): spec}, {(): _links("horizons")}).html()
+    return horizons_section(cells, verdicts, figure, reduced=about.get("form") == "reduced")
+
+
 def _links(name: str) -> dict[str, str]:
     return {kind.upper(): f"figures/{name}.{kind}" for kind in FORMATS}
 
@@ -312,6 +333,7 @@ def _amounts(runs: pl.DataFrame, about: Mapping[str, Any]) -> list[tuple[str, st
 def _beside(folder: Path) -> Markup:
     links = [
         Markup('<a href="claims.json">claims.json</a>: every verdict with its parts'),
+        Markup('<a href="horizons.json">horizons.json</a>: every figure of short horizons'),
         Markup('<a href="results.parquet">results.parquet</a>: every run, a row each'),
         Markup('<a href="figures/">figures/</a>: the figures as SVG, PDF and PNG'),
     ]

@@ -1,10 +1,10 @@
 """From nothing to the page: which studies there are; run what is missing, judge the claims, write the files.
 
 The reduced studies are parts of the full ones: the same runs under the same names, only fewer. So nothing that was run
-for one is run again for the other.
+for one is run again for the other. The study of short horizons is the exception: reduced, its runs are shorter too.
 
 Everything is in one folder: ``store/``, all runs ever made there; ``results.parquet``, those this command asked for;
-``claims.json``, what they say of each claim; and the page.
+``claims.json``, what they say of each claim; ``horizons.json``, what they say of short horizons; and the page.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from lacuna.files import write_whole
 from lacuna.paper.claims import judge
 from lacuna.paper.comparison import Comparisons, against_tuned, against_untuned
 from lacuna.paper.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
+from lacuna.paper.horizons import Cell, as_data, cells_of
 from lacuna.paper.page import write_page
 from lacuna.paper.verdicts import Finding
 from lacuna.study.engines import Local
@@ -94,6 +95,19 @@ def beyond_studies(trials: Sequence[int], folder: Path = FOLDER) -> list[Study]:
         data = Study.read(folder / f"{name}.toml").spec.model_dump(exclude_defaults=True)
         found.append(Study.from_data(data | _on(trials), name))
     return found
+
+
+def horizon_studies(form: Form = "full", folder: Path = FOLDER) -> list[Study]:
+    """Read the studies of short horizons.
+
+    Examples
+    --------
+    >>> [len(study) for study in horizon_studies()]
+    [5700, 1800]
+    """
+    if form == "reduced":
+        return [Study.read(folder / form / "horizons.toml")]
+    return [Study.read(folder / "horizons" / f"{name}.toml") for name in ("lake", "worlds")]
 
 
 def confirming_studies(table: pl.DataFrame, reading: Reading, like: Study, draws: Sequence[Draw]) -> list[Study]:
@@ -169,6 +183,8 @@ class Gathered:
     draws: Sequence[Draw]
     untuned: Sequence[tuple[str, str]]
     """The worlds and kinds of missingness in which every method has one fixed setting."""
+    horizons: Sequence[Cell]
+    """What was run at short horizons."""
 
 
 def gather(
@@ -202,11 +218,14 @@ def gather(
     for trials in (published, fresh) if request.honest else (published,):
         beyond = beyond_studies(trials, folder)
         runs.make(f"ours and the yardsticks, trials from {trials[0]}", beyond)
+    horizons = horizon_studies(request.form, folder)
+    runs.make("short horizons", horizons)
     table = runs.table()
     if table.height < len(runs.ids):
         raise RunsFailedError("a file of results was damaged meanwhile; the same command makes its runs again")
     about = _about(out, request, runs, table, draws) | {"seconds": round(time.monotonic() - began, 1)}
-    return Gathered(out, request, table, about, draws, [(world, name) for world, _, name in beyond[-1].problems])
+    untuned = [(world, name) for world, _, name in beyond[-1].problems]
+    return Gathered(out, request, table, about, draws, untuned, cells_of(_of(horizons, table)))
 
 
 def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
@@ -219,7 +238,7 @@ def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
         for finding in judge(table, reading=reading, selection=selection, draws=gathered.draws)
     ]
     compared = comparisons(gathered)
-    results, claims = out / "results.parquet", out / "claims.json"
+    results, claims, horizons = out / "results.parquet", out / "claims.json", out / "horizons.json"
     export(table, results)
     content = {
         "about": gathered.about,
@@ -228,9 +247,10 @@ def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
     }
     text = json.dumps(content, indent=1, ensure_ascii=False).removesuffix("\n}")
     write_whole(claims, f"{text},\n{_choices(gathered)}\n}}\n".encode())
-    return findings, (
-        results, claims, write_page(out, table, findings, compared, gathered.about, gathered.draws),
-    )  # fmt: skip
+    short = {"form": request.form} | as_data(gathered.horizons)
+    write_whole(horizons, f"{json.dumps(short, indent=1, ensure_ascii=False)}\n".encode())
+    page = write_page(out, table, findings, compared, gathered.about, gathered.draws, gathered.horizons)
+    return findings, (results, claims, horizons, page)
 
 
 def _choices(gathered: Gathered) -> str:
@@ -249,12 +269,18 @@ def _choices(gathered: Gathered) -> str:
 
 
 def comparisons(gathered: Gathered) -> Comparisons:
-    """Compare our default with the paper's methods: on the paper's problems, by the way of choosing, and untuned."""
+    """Compare ours with the paper's methods: on the paper's problems, by the way of choosing, and untuned."""
     table = gathered.table
     seen = {name: Evidence.of(table, "episodic", name, gathered.draws) for name in gathered.request.selections}
     tuned = {name: against_tuned(evidence) for name, evidence in seen.items()}
     *_, shown = seen.values()
     return tuned | {"untuned": against_untuned(table, shown.trials, gathered.untuned)}
+
+
+def _of(studies: Sequence[Study], table: pl.DataFrame) -> pl.DataFrame:
+    """Give the runs of some studies."""
+    ids = pl.DataFrame({"id": [run.id for study in studies for run in study.runs()]})
+    return table.join(ids, on="id", how="semi", maintain_order="left")
 
 
 class _Runs:

@@ -1,19 +1,21 @@
-"""The two tables of the page: the claims with their verdicts, and our default against the paper's methods."""
+"""The tables of the page: the claims with their verdicts, ours against the paper's methods, and short horizons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from lacuna.methods.settings import UNPLANNED
-from lacuna.methods.table import YARDSTICKS
+from lacuna.methods.settings import DEFAULT, UNPLANNED
+from lacuna.methods.table import find_method
 from lacuna.paper.claims import CLAIMS, Claim
-from lacuna.paper.comparison import REACHABLE, Comparison, Comparisons
+from lacuna.paper.comparison import KNOWING, REACHABLE, Comparison, Comparisons
+from lacuna.paper.horizons import OUTCOMES, PLANNED, WITHOUT, Judged, Outcome, Verdicts, counts, gap_closed
+from lacuna.paper.horizons import Cell as Problem
 from lacuna.paper.verdicts import Answer, Finding
 from lacuna.quantities import number_text
 from lacuna.report.page import Cell, Row, Text, details, facts, paragraphs, table, when
-from lacuna.study.statistics import Interval
+from lacuna.study.statistics import Interval, mean_interval
 
 Way = tuple[str, str]
 """A reading of an episode's end, and a way of choosing settings."""
@@ -109,7 +111,7 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
         yield details(f"All {len(rows)} comparisons", parts) if len(rows) > 1 else parts
 
 
-# --- our default --------------------------------------------------------------------------------------------------
+# --- ours without planning ------------------------------------------------------------------------------------------
 
 
 def beyond_section(comparisons: Comparisons, ways: Iterable[Way], figure: Markup) -> Markup:
@@ -128,7 +130,7 @@ def beyond_section(comparisons: Comparisons, ways: Iterable[Way], figure: Markup
     settings |= {"smoothing": UNPLANNED.smoothing, "parents": UNPLANNED.parents, "optimism": UNPLANNED.optimism}
     intro = paragraphs(
         Markup(
-            "The default of this library is not in the paper: <code>{}</code> ({}) learns from every pair of values of "
+            "Ours without planning is not in the paper: <code>{}</code> ({}) learns from every pair of values of "
             "a component that was really seen, finds out which component depends on which, and counts an action not "
             "yet tried as a little better. It has one setting for every problem, because a trial cannot tune. How far "
             "it is from what could be reached is told by yardsticks, which know what no agent can."
@@ -139,7 +141,7 @@ def beyond_section(comparisons: Comparisons, ways: Iterable[Way], figure: Markup
 
 
 def in_short(comparisons: Comparisons, ways: Iterable[Way]) -> Markup:
-    """Say in one sentence how our default compares, for each way of choosing the paper's settings."""
+    """Say in one sentence how ours compares, for each way of choosing the paper's settings."""
     blocks = [
         Markup("<div {}>{}</div>").format(when(*in_words((reading, selection))), paragraphs(_sentence(found)))
         for reading, selection in ways
@@ -152,7 +154,7 @@ def _sentence(found: Sequence[Comparison]) -> Markup:
     most = max(found, key=lambda one: one.ahead.estimate)
     ahead, behind = sum(one.clearly_ahead for one in found), sum(one.clearly_behind for one in found)
     return Markup(
-        "On {} the default of this library, at its one setting, is clearly ahead of the best of the paper's "
+        "On {} ours without planning, at its one setting, is clearly ahead of the best of the paper's "
         "tuned methods in {} of {} problems, clearly behind in {}, and undecided in {}; most ahead under "
         '<code>{}</code>, {} against {}, {} (<a href="#beyond">beyond the paper</a>).'
     ).format(
@@ -165,7 +167,7 @@ def _tuned(comparisons: Comparisons, reading: str, selection: str) -> Markup:
     title = Markup("<h3>The paper's problems, its methods tuned</h3>")
     if reading != "episodic":
         return title + paragraphs(
-            "Our default was run in the episodic reading only, where optimal values need no discount: switch to it."
+            "Ours was run in the episodic reading only, where optimal values need no discount: switch to it."
         )
     found = comparisons.get(selection, ())
     if not found:
@@ -188,7 +190,7 @@ def _untuned(found: Sequence[Comparison]) -> Markup:
         return title + paragraphs("These worlds were not run.")
     text = (
         "Every method at one fixed setting (α = 0.1, γ = 1, K = 10, no ε), also where missingness comes in bursts; "
-        f"{found[0].basis.in_words}. All four had a part in choosing the constants of the default, on other trials. "
+        f"{found[0].basis.in_words}. All four had a part in choosing the constants of ours, on other trials. "
     )
     return title + paragraphs(text + _counted(found)) + _table(found, worlds=True)
 
@@ -203,16 +205,118 @@ def _counted(found: Sequence[Comparison]) -> str:
 def _table(found: Sequence[Comparison], *, worlds: bool = False) -> Markup:
     heads: list[Text] = ["World"] if worlds else []
     heads += ["Missingness", "Ours minus the best of the paper's", "Ours", "Best of the paper's"]
-    heads += [f"Share of the gap to {YARDSTICKS[REACHABLE].title}"]
-    heads += [method.title for method in YARDSTICKS.values()]
+    heads += [f"Share of the gap to {find_method(REACHABLE).title}"]
+    heads += [find_method(name).title for name in KNOWING]
     rows = []
     for one in found:
         row: list[Text | Cell] = [one.world] if worlds else []
         row += [one.missingness, _cell(one.ahead, _bounds(one.ahead)), _cell(one.ours)]
         row += [_cell(one.theirs, str(one.best))]
-        row += [_share(one.share), *(_cell(one.yardsticks.get(name)) for name in YARDSTICKS)]
+        row += [_share(one.share), *(_cell(one.yardsticks.get(name)) for name in KNOWING)]
         rows.append(row)
     return Markup('<div class="many-columns">{}</div>').format(table(heads, rows))
+
+
+# --- short horizons -----------------------------------------------------------------------------------------------
+
+_OUTCOMES = {"clearly ahead": "supported", "level": "undecided", "clearly behind": "not supported"}
+
+
+def outcome(verdicts: Verdicts) -> str:
+    """Say in one line what came out at the shortest and the longest horizon that were judged."""
+    found = counts(verdicts)
+    if not found:
+        return "Regret at short horizons"
+    ends = dict.fromkeys((min(found), max(found)))
+    return "Planning " + "; ".join(f"after {horizon:,} steps {_score(found[horizon])}" for horizon in ends)
+
+
+def _score(found: Mapping[str, int]) -> str:
+    ahead, _, behind = (found[word] for word in OUTCOMES)
+    return f"is clearly ahead in {ahead} of {sum(found.values())} problems, clearly behind in {behind or 'none'}"
+
+
+def horizons_section(cells: Sequence[Problem], verdicts: Verdicts, figure: Markup, *, reduced: bool) -> Markup:
+    """Make the section: what was compared, a chart, and a table with a row for each problem.
+
+    Parameters
+    ----------
+    cells, verdicts
+        What was run, and what came out.
+    figure
+        The chart.
+    reduced
+        Whether it is the reduced form of the study.
+    """
+    if not cells:
+        return paragraphs("Short horizons were not run.")
+    steps, trials = max(cell.steps for cell in cells), min(len(cell.trials) for cell in cells)
+    intro = Markup(
+        "The default of this library, <code>{}</code>, plans on the model that it imputes with; <code>{}</code>, set "
+        "as above, is the best of ours that does not. Each has one setting for every problem. Each ran {} trials of {} "
+        "steps in each of {} problems; these trials had no part in choosing a constant. "
+    ).format(DEFAULT.method, UNPLANNED.method, trials, f"{steps:,}", len(cells))
+    if reduced:
+        intro += Markup("This is the reduced form: <code>--full</code> runs more trials, problems and steps. ")
+    judged = Markup(
+        "A difference is in reward per step over all steps so far, paired by trials. It is clear if its p value "
+        "(Student's t), corrected by Holm's method for all {} differences of the table, is at most 5 %. The 95 % "
+        "intervals are not corrected. "
+    ).format(len(verdicts))
+    return (
+        paragraphs(intro + _told(verdicts)) + figure + paragraphs(judged + _on_gap(steps)) + _horizons(cells, verdicts)
+    )
+
+
+def _told(verdicts: Verdicts) -> str:
+    """What came out at each horizon, and where planning is behind."""
+    told = [f"after {horizon:,} steps it {_score(found)}" for horizon, found in counts(verdicts).items()]
+    behind = [
+        f"{world} {missingness} after {horizon:,}"
+        for (world, missingness, horizon), found in verdicts.items()
+        if found.outcome == "clearly behind"
+    ]
+    text = "; ".join(told)
+    return text[:1].upper() + text[1:] + (f". Behind: {', '.join(behind)}." if behind else "." if told else "")
+
+
+def _on_gap(steps: int) -> str:
+    return (
+        f"The gap is counted in reward per episode over {steps:,} steps, open and cut episodes counted: 0 % is ours "
+        f"without planning, 100 % {find_method(REACHABLE).title}."
+    )
+
+
+def _horizons(cells: Sequence[Problem], verdicts: Verdicts) -> Markup:
+    horizons = list(counts(verdicts))
+    heads: list[Text] = ["World", "Missingness"]
+    heads += [f"Planned minus unplanned, {horizon:,} steps" for horizon in horizons]
+    heads += ["Share of the gap closed", "Planned, per episode", "Unplanned, per episode"]
+    heads += [f"{find_method(REACHABLE).title}, per episode"]
+    rows = []
+    for cell in cells:
+        row: list[Text | Cell] = [cell.world, cell.missingness]
+        row += [_judged(verdicts.get((cell.world, cell.missingness, horizon))) for horizon in horizons]
+        row.append(_share(gap_closed(cell)))
+        for name in (PLANNED, WITHOUT, REACHABLE):
+            values = cell.per_episode.get(name)
+            row.append(_cell(None if values is None else mean_interval(values)))
+        rows.append(row)
+    return Markup('<div class="many-columns">{}</div>').format(table(heads, rows))
+
+
+def _judged(found: Judged | None) -> Cell:
+    if found is None:
+        return Cell("–", None)
+    text = Markup('{}<br><span class="quiet">{}</span><br>{}').format(
+        _number(found.ahead.estimate), _bounds(found.ahead), _sign(found.outcome)
+    )
+    return Cell(text, found.ahead.estimate)
+
+
+def _sign(word: Outcome) -> Markup:
+    like = _OUTCOMES[word]
+    return Markup('<span class="verdict {}">{} {}</span>').format(like.replace(" ", "-"), _SIGNS[like], word)
 
 
 def _cell(found: Interval | None, below: str = "") -> Cell:

@@ -17,7 +17,7 @@ import polars as pl
 from lacuna.quantities import number_text
 from lacuna.report.styles import BLACK, Style
 
-_NAMES_OF_X = {"rate": "θ", "steps": "steps"}
+_NAMES_OF_X = {"rate": "θ", "steps": "steps", "log steps": "steps"}
 _INK, _SOFT, _LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
 
 
@@ -35,7 +35,8 @@ class Panel:
     key: str
     title: str
     scale: Literal["linear", "log", "share"] = "linear"
-    against: Literal["rate", "steps"] = "steps"
+    against: Literal["rate", "steps", "log steps"] = "steps"
+    """What lies along the horizontal axis: against steps there are many points, against the others a few."""
     line: float | None = None
     """A level to mark, such as the optimum."""
     floor: Floor | None = None
@@ -161,14 +162,14 @@ def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: int
     shown = shown_rows(panel.key)
     bounds = _bounded(panel, rows)
     bounded = shown.transform_calculate(**bounds) if bounds else shown
-    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against == "rate")
+    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against != "steps")
     layers = [
         band.encode(x, low, alt.Y2("high"), colour),
         *_level(panel),
         shown.mark_line(strokeWidth=2, clip=clip).encode(x, mean, colour, dash),
         _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place),
     ]
-    if panel.against == "rate":  # a curve has too many points to mark
+    if panel.against != "steps":  # a curve has too many points to mark
         layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
     return framed(panel.title, layers)
 
@@ -178,6 +179,11 @@ def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
     if panel.against == "rate":
         axis = alt.Axis(title="missing rate θ", values=[0, 0.2, 0.4, 0.6, 0.8, 1], format="~g", grid=False)
         return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, 1], nice=False))
+    if panel.against == "log steps":
+        first = float(rows.select(pl.col("x").min()).item())
+        words = "datum.value < 1000 ? datum.value : datum.value / 1000 + 'k'"
+        axis = alt.Axis(title="steps (log)", labelExpr=words, values=_ticks(first, 1.2 * last), grid=False)
+        return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(type="log", domain=[first, last], nice=False))
     thousands = "datum.value ? format(datum.value / 1000, ',') + 'k' : '0'"
     axis = alt.Axis(title="steps", labelExpr=thousands, tickCount=4, grid=False)
     return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, last], nice=False))
@@ -236,13 +242,13 @@ def _even_ticks(highest: float) -> list[float]:
 def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     """The bounds of bands as drawn.
 
-    Against steps they are kept within the axis: clipping would look the same at many times the cost. Against the rate,
-    points lie so far apart that it would bend the band away from its line; there it is clipped, and only what a
-    logarithm cannot take is kept off.
+    Against steps they are kept within the axis: clipping would look the same at many times the cost. Where points lie
+    so far apart that it would bend the band away from its line, it is clipped, and only what a logarithm cannot take is
+    kept off.
     """
     lowest, highest = _extent(panel, rows)
     bottom = _bottom(panel, lowest)
-    if panel.against == "rate":
+    if panel.against != "steps":
         if panel.scale != "log":
             return {}
         bottom, highest = f"{lowest / 1000:.4g}", highest * 1000

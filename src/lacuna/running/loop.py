@@ -66,7 +66,7 @@ def run_steps(
         if knowledge is None:
             learn(action, step.reward, step.terminated, scene.observation, learner, numbers.imputation)
         else:
-            learn_knowing(action, step, scene, learner, knowledge, numbers)
+            learn_knowing(action, step, scene, learner, knowledge, learner.planner, numbers)
         score(action, step, scene.observation, scene.world, learner, record.tally)
         note(record.tally, record.notes)
         if t < record.trace.state.shape[0]:
@@ -83,7 +83,7 @@ def start(before: int, scene: Scene, learner: Learner, knowledge: Knowledge | No
     if knowledge is None:
         begin(scene.observation, learner.rules, learner.layout, learner.memory, numbers.imputation)
     else:
-        begin_knowing(before < 0, state, scene, learner, knowledge, numbers)
+        begin_knowing(before < 0, state, scene, learner, knowledge, learner.planner, numbers)
 
 
 @kernel

@@ -1,24 +1,26 @@
 """A yardstick: a reference that methods are compared with. It knows what no agent can.
 
-Two of the five also learn Q, with the same kernels as an agent.
+Three of the six also learn Q, with the same kernels as an agent. One of them plans: it is a planner of one pathway from
+which nothing is hidden.
 """
 
 from __future__ import annotations
 
 from lacuna.kernels.codes import copy_into, decode, is_complete
 from lacuna.kernels.compiled import kernel
-from lacuna.kernels.counts import Counts
+from lacuna.kernels.counts import Counts, count_bytes
 from lacuna.kernels.exclusive import Entry
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream, draw
-from lacuna.learning.learner import act, improve, shuffle
+from lacuna.learning.learner import act, begin, improve, learn, shuffle
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.memory import Experience, Learner, blank_memory, memory_bytes
+from lacuna.methods.memory import Experience, Learner, PlanTable, blank_memory, memory_bytes
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import Knows, find_method
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.models.component_counts import ComponentCounts
+from lacuna.models.planner import Planner
 from lacuna.running.belief import best_on_average, expect_move, expect_start, take_evidence
 from lacuna.running.knowledge import Knowledge, belief_shape, knowledge_of
 from lacuna.running.pathways import draw_next, draw_start
@@ -43,40 +45,66 @@ class Yardstick:
     """
 
     def __init__(self, mdp: TabularMDP, mechanism: Mechanism, settings: Settings, seed: int) -> None:
-        modes, states = belief_shape(mdp, mechanism, settings)
-        ask_for(
-            memory_bytes(mdp.space, mdp.n_actions, settings) + 16 * modes * states,
-            f"the tables of {settings.method} for {mdp.space.n_states} states and {mdp.n_actions} actions",
-        )
         self.settings = settings
         self.method = find_method(settings.method)
         self.rules = settings.rules
+        space, n_actions, plans = mdp.space, mdp.n_actions, self.method.plans
+        ask_for(
+            _bytes(mdp, mechanism, settings),
+            f"the tables of {settings.method} for {space.n_states} states and {n_actions} actions",
+        )
         self.knowledge = knowledge_of(mdp, mechanism, settings)
-        # It counts nothing: whatever a learner has, it has the smallest.
-        nothing = Space((1,))
-        self.learner = Learner(
-            self.rules, mdp.space.layout, blank_memory(mdp.space, mdp.n_actions, settings),
-            Counts(nothing, 1).table, ComponentCounts(nothing, 1, parents=False).table, None,
+        # What it does not count has the smallest table there is.
+        nothing = (Space((1,)), 1)
+        self.model = Counts(space, n_actions) if plans else Counts(*nothing)
+        self.planner = Planner(space, n_actions, self.rules.K) if plans else None
+        self._blank = Learner(
+            self.rules, space.layout, blank_memory(space, n_actions, settings),
+            self.model.table, ComponentCounts(*nothing, parents=False).table, None,
         )  # fmt: skip
         self.entry = Entry()
         self.imputation = Stream(seed, "imputation")
         self.exploration = Stream(seed, "exploration")
         self.steps = 0
 
+    @property
+    def learner(self) -> Learner:
+        """All of it as kernels see it."""
+        if self.planner is None:
+            return self._blank
+        return self._blank._replace(counts=self.model.table, planner=self.planner.table)
+
     def make_room(self) -> None:
-        """Nothing to do: it counts nothing."""
+        """Make sure that what one step may teach fits into the counts, if it counts anything."""
+        if self.planner is not None:
+            self.model.need(self.rules.K)
+            self.planner.make_room()
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop took `n` steps."""
         self.steps += n
 
 
+def _bytes(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> int:
+    """Memory that the tables may take, if every state is visited."""
+    modes, states = belief_shape(mdp, mechanism, settings)
+    found = memory_bytes(mdp.space, mdp.n_actions, settings) + 16 * modes * states
+    if find_method(settings.method).plans:
+        found += count_bytes(mdp.space.n_states, mdp.n_actions) + Planner.nbytes(mdp.space, mdp.n_actions)
+    return found
+
+
 @kernel
 def begin_knowing(
-    fresh: bool, state: int, scene: Scene, learner: Learner, knowledge: Knowledge, numbers: Numbers
-) -> None:
+    fresh: bool, state: int, scene: Scene, learner: Learner, knowledge: Knowledge, planner: PlanTable | None,
+    numbers: Numbers,
+) -> None:  # fmt: skip
     """Start an episode in true `state`, of which the scene shows a part; `fresh` if it is the first one."""
     world, memory = scene.world, learner.memory
+    if planner is not None:
+        begin(world.shown[state], learner.rules, learner.layout, memory, numbers.imputation)
+        memory.C[0] = world.codes[state]
+        return
     copy_into(memory.previous, scene.observation)
     if knowledge.knows == _BELIEF:
         expect_start(fresh, world, knowledge)
@@ -103,10 +131,14 @@ def act_knowing(learner: Learner, knowledge: Knowledge, numbers: Numbers) -> int
 
 @kernel
 def learn_knowing(
-    action: int, step: Step, scene: Scene, learner: Learner, knowledge: Knowledge, numbers: Numbers
-) -> None:
+    action: int, step: Step, scene: Scene, learner: Learner, knowledge: Knowledge, planner: PlanTable | None,
+    numbers: Numbers,
+) -> None:  # fmt: skip
     """Take in what an action led to: move belief or pathways on, and update Q as the methods do."""
     world, rules, memory = scene.world, learner.rules, learner.memory
+    if planner is not None:
+        learn(action, step.reward, step.terminated, world.shown[step.arrival], learner, numbers.imputation)
+        return
     if knowledge.knows == _BELIEF:
         expect_move(action, step, world, knowledge)
         masked = True
