@@ -4,8 +4,8 @@
 
 - Q-learning: `fully-observed` with optimism 0.2 and step size 0.1, as the yardstick has it;
 - Dyna-Q: Q-learning, and 20 sampled updates from the model a step; ε = 0.1;
-- R-max: an action that was tried fewer than `m` times is worth the most that can be earned; value iteration whenever one
-  becomes known; m = 1 and 5;
+- R-max: an action that was tried fewer than `m` times is worth the most that can be earned; value iteration every 50
+  steps, if an action became known; m = 1 and 5;
 - PSRL: at every episode a model drawn from the posterior (Dirichlet of weight 1/|S|, known mean rewards), solved.
 
 All with a discount of 0.99. They are given what an agent does not know: the number of states, and the highest reward.
@@ -31,7 +31,7 @@ Values = NDArray[np.float64]
 
 def value_iteration(T: Values, r: Values, Q: Values) -> Values:
     """Solve a model of continuing probabilities T(s, a, s') and mean rewards r(s, a), beginning from Q."""
-    for _ in range(500):
+    for _ in range(200):
         improved = r + GAMMA * T @ Q.max(axis=1)
         moved = np.abs(improved - Q).max()
         Q = improved
@@ -79,11 +79,15 @@ class RMax(Model):
     def __init__(self, n: int, A: int, highest: float, generator: np.random.Generator) -> None:
         super().__init__(n, A, highest, generator)
         self.Q[:] = highest
+        self.steps, self.news = 0, False
 
     def learn(self, s: int, a: int, r: float, s_next: int, ended: bool) -> None:
-        """Count a step, and solve the model anew if it made an action known."""
+        """Count a step, and now and then solve the model anew."""
         super().learn(s, a, r, s_next, ended)
-        if self.to[s, a].sum() + self.ended[s, a] == self.m:
+        self.steps += 1
+        self.news |= self.to[s, a].sum() + self.ended[s, a] == self.m
+        if self.news and self.steps % 50 == 0:
+            self.news = False
             tries = self.tries
             known, n = tries >= self.m, np.maximum(tries, 1)
             T, reward = self.to / n[:, :, None], self.paid / n

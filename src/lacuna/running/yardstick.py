@@ -90,7 +90,9 @@ def _bytes(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> int:
     modes, states = belief_shape(mdp, mechanism, settings)
     found = memory_bytes(mdp.space, mdp.n_actions, settings) + 16 * modes * states
     if find_method(settings.method).plans:
-        found += count_bytes(mdp.space.n_states, mdp.n_actions) + Planner.nbytes(mdp.space, mdp.n_actions)
+        found += count_bytes(mdp.space.n_states, mdp.n_actions) + Planner.nbytes(
+            mdp.space, mdp.n_actions, settings.pathways
+        )
     return found
 
 
