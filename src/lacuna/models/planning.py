@@ -28,7 +28,8 @@ c is the mean agreement: the probability that two pathways drawn at random hold 
 steps. Where pathways disagree, trying things teaches little.
 
 **Impatience.** If no episode has ended for three times as long as it takes on average, actions are uniform with
-probability .1. Before the first ending, with probability 1/√t, .1 at most: the task may be one that never ends.
+probability .1. Before the first ending, after t steps, it is 1/√t, .1 at most: the task may be one that never ends. If
+no reward was above 0 either, it rises again, to .1 at step 10,000, and then falls as 10/√t.
 
 **Order.** First the rows that the pathways have just taken. Then up to half of the budget goes to rows that lead to
 states whose value moved, those that moved the most first; the rest goes round over all actions of visited states.
@@ -218,7 +219,9 @@ def impatience(planner: PlanTable) -> float:
     """Probability of a uniform action, in case the model is wrong about how to end an episode: 0 if that works."""
     wait, endings = planner.at[WAIT], planner.at[ENDINGS]
     if endings == 0:
-        return min(_IMPATIENCE, 1.0 / sqrt(wait + 1.0))
+        t = wait + 1.0
+        hopeless = min(t / 1e5, 10.0 / sqrt(t)) if planner.levels[HIGHEST] == 0 else 0.0
+        return min(_IMPATIENCE, max(1.0 / sqrt(t), hopeless))
     return _IMPATIENCE if wait * endings > _PATIENCE * (planner.at[CREDITED] - wait) else 0.0
 
 
