@@ -73,7 +73,7 @@ def test_gymnasiums_checker_passes_without_a_warning(env_id: str) -> None:
 
 
 def test_every_world_has_an_id_a_line_and_a_table() -> None:
-    assert len(IDS) == 8
+    assert len(IDS) == 9
     assert all(isinstance(make_world(name), TabularMDP) for name in WORLDS)
     assert {env_id for env_id in gymnasium.registry if env_id.startswith("lacuna/")} >= set(IDS)
 
