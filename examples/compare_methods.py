@@ -27,7 +27,7 @@ COLUMNS = {
     "episodes": "episodes",
 }
 NOTE = (
-    "One setting only: alpha 0.1, gamma 1, epsilon 0, the same for every method. For the paper's study, in which every "
+    "One setting only: alpha 0.1, gamma 1, epsilon 0, for every method that has them. For the paper's study, in which every "
     "method is shown at its best of many settings: lacuna paper"
 )
 

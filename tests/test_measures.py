@@ -19,7 +19,7 @@ from lacuna.running.run import DRIVERS, Run
 from lacuna.running.trials import EARLY, Problem, run_trial
 from problems import READINGS, lake, mechanisms
 
-GUESS = ["last-fully-observed", "last-observed", "mi-synthetic", "mi-conservative", "mi-available"]
+GUESS = ["last-fully-observed", "last-observed", "mi-synthetic", "mi-conservative", "mi-available", "mi-planned"]
 
 
 def episodes_of(mdp: TabularMDP, trace: Trace) -> tuple[list[list[int]], list[list[int]], list[int]]:

@@ -37,7 +37,7 @@ from lacuna.study.store import SCHEMA
 PLAIN: dict[str, Any] = {
     "world": "lake", "parameters": "", "missingness": "mcar:0.4", "first_observed": True, "steps": 1_000,
     "method": "last-observed", "K": None, "p_shuffle": 0.0, "vote": "sampled", "update": "sequential",
-    "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0,
+    "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0, "budget": None,
     "alpha": 0.1, "gamma": 1.0, "epsilon": 0.0, "trial": 0,
     "episodes": 10, "mean_total_reward": 50.0, "mean_bad_steps": 1.0, "mean_path_length": 20.0,
     "open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0,

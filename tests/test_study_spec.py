@@ -237,7 +237,7 @@ BROKEN: dict[str, tuple[str, tuple[str, ...]]] = {
     # --- words that nobody knows
     "a misspelt world": (
         change('"lake"', '"lack"'),
-        ("worlds[0]", "no world is called 'lack' (did you mean 'lake'?)", "there are lake, frozen-lake"),
+        ("worlds[0]", "no world is called 'lack' (did you mean 'lake'?)", "there are lake, random, frozen-lake"),
     ),
     "a misspelt method": (
         change('"mi-synthetic"', '"mi-sinthetic"'),

@@ -45,7 +45,7 @@ def random_world(
     Examples
     --------
     >>> random_world(components=2, size=2, noise=0.0, seed=1).outcomes(0, 0)
-    [(1.0, 3, -0.4, False)]
+    [(1.0, 1, 0.6, False)]
     """
     whole_number("components", components, 1, 40)
     whole_number("size", size, 1, 1000)
