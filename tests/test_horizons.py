@@ -27,6 +27,7 @@ from lacuna.paper.horizons import (
     counts,
     gap_closed,
     judge_cells,
+    judged_apart,
 )
 from lacuna.paper.reproduce import horizon_studies
 from lacuna.paper.tables import horizons_section, outcome
@@ -60,7 +61,8 @@ def cell(ahead: dict[int, list[float]], name: str = "mcar:0.2", world: str = "la
         BEST: {h: np.full(n, 5.0) for h in ahead},
     }
     last = max(ahead)
-    return Cell(world, name, last, tuple(range(n)), rates, {method: 10 * at[last] for method, at in rates.items()})
+    per_episode = {method: 10 * at[last] for method, at in rates.items()}
+    return Cell(world, name, last, tuple(range(n)), rates, per_episode, dict.fromkeys(rates, 0))
 
 
 # --- the studies ---------------------------------------------------------------------------------------------------
@@ -101,6 +103,8 @@ def test_a_cell_holds_what_its_runs_earned_trial_by_trial() -> None:
                 assert one.per_step[method][2000][i] == pytest.approx(row["reward_per_step"])
             counted = with_open_episode(mine)["mean_total_reward_with_open"].to_list()
             assert one.per_episode[method].tolist() == counted
+            assert one.without_episode[method] == (mine["episodes"] == 0).sum()
+    assert sum(sum(one.without_episode.values()) for one in cells) < 6 * 3 * 4
 
 
 def test_a_trial_that_some_method_lacks_is_left_out_so_that_all_are_paired() -> None:
@@ -162,6 +166,10 @@ def test_correction_takes_back_what_one_test_alone_would_call_clear() -> None:
     assert [found.outcome for found in alone.values()] == ["clearly ahead"]
     two = judge_cells([cell({2000: list(values)}), cell({2000: list(-values)}, "mcar:0.6")])
     assert [found.outcome for found in two.values()] == ["level", "level"]
+    horizons = judge_cells([cell({2000: list(values), 10_000: list(-values)})])
+    assert [found.outcome for found in horizons.values()] == ["level", "level"]
+    assert [found.outcome for found in judged_apart(horizons).values()] == ["clearly ahead", "clearly behind"]
+    assert judged_apart(alone) == alone
 
 
 def test_only_the_horizons_that_are_judged_are_and_without_the_two_there_is_no_verdict() -> None:
@@ -246,6 +254,10 @@ def test_the_title_and_the_text_count_what_is_ahead_and_name_what_is_behind() ->
     assert "corrected by Holm's method for all 4 differences of the table" in text
     assert "<code>--full</code> runs more trials" in text
     assert "--full" not in horizons_section(cells, verdicts, NO_FIGURE, reduced=False)
+    assert "No episode was completed" not in text
+    stuck = [cells[0]._replace(without_episode={PLANNED: 2, WITHOUT: 0, BEST: 1}), cells[1]]
+    told = horizons_section(stuck, verdicts, NO_FIGURE, reduced=False)
+    assert "No episode was completed by mi-planned in 2 of 8 trials of lake mcar:0.2." in told
     assert "Behind" not in horizons_section(cells[:1], judge_cells(cells[:1]), NO_FIGURE, reduced=False)
     assert outcome({}) == "Regret at short horizons"
     assert "not run" in horizons_section([], {}, NO_FIGURE, reduced=True)

@@ -81,7 +81,7 @@ def cells() -> list[Cell]:
             for method in (WITHOUT, REACHABLE, BEST):
                 per_step[method][h] = per_step[method][200]
         per_episode = {method: 10 * at[10_000] for method, at in per_step.items()}
-        found.append(Cell(world, name, 10_000, tuple(range(6)), per_step, per_episode))
+        found.append(Cell(world, name, 10_000, tuple(range(6)), per_step, per_episode, dict.fromkeys(per_step, 0)))
     return found
 
 

@@ -264,7 +264,10 @@ def horizons_section(cells: Sequence[Problem], verdicts: Verdicts, figure: Marku
         "intervals are not corrected. "
     ).format(len(verdicts))
     return (
-        paragraphs(intro + _told(verdicts)) + figure + paragraphs(judged + _on_gap(steps)) + _horizons(cells, verdicts)
+        paragraphs(intro + _told(verdicts) + _stuck(cells))
+        + figure
+        + paragraphs(judged + _on_gap(steps))
+        + _horizons(cells, verdicts)
     )
 
 
@@ -278,6 +281,17 @@ def _told(verdicts: Verdicts) -> str:
     ]
     text = "; ".join(told)
     return text[:1].upper() + text[1:] + (f". Behind: {', '.join(behind)}." if behind else "." if told else "")
+
+
+def _stuck(cells: Sequence[Problem]) -> str:
+    """Where ours completed no episode."""
+    found = [
+        f"{name} in {n} of {len(cell.trials)} trials of {cell.world} {cell.missingness}"
+        for cell in cells
+        for name in (PLANNED, WITHOUT)
+        if (n := cell.without_episode.get(name, 0))
+    ]
+    return f" No episode was completed by {', '.join(found)}." if found else ""
 
 
 def _on_gap(steps: int) -> str:
