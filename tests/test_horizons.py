@@ -154,9 +154,9 @@ def test_verdicts_are_corrected_over_all_cells_and_horizons() -> None:
     assert [found.outcome for found in verdicts.values()] == [
         "clearly ahead", "clearly ahead" if second.p_holm <= 0.05 else "level", "clearly behind", "level",
     ]  # fmt: skip
-    found = counts(verdicts)
-    assert found[2000] == {"clearly ahead": 1, "level": 0, "clearly behind": 1}
-    assert sum(found[10_000].values()) == 2
+    scores = counts(verdicts)
+    assert scores[2000] == {"clearly ahead": 1, "level": 0, "clearly behind": 1}
+    assert sum(scores[10_000].values()) == 2
 
 
 def test_correction_takes_back_what_one_test_alone_would_call_clear() -> None:
@@ -259,5 +259,9 @@ def test_the_title_and_the_text_count_what_is_ahead_and_name_what_is_behind() ->
     told = horizons_section(stuck, verdicts, NO_FIGURE, reduced=False)
     assert "No episode was completed by mi-planned in 2 of 8 trials of lake mcar:0.2." in told
     assert "Behind" not in horizons_section(cells[:1], judge_cells(cells[:1]), NO_FIGURE, reduced=False)
+    values = 3 * np.sqrt(1 / 5) + np.array([-1.0, -1.0, 0.0, 1.0, 1.0])
+    either = [cell({2000: list(-values), 10_000: list(values - values.mean())})]
+    told = horizons_section(either, judge_cells(either), NO_FIGURE, reduced=False)
+    assert "Corrected for each horizon by itself, lake mcar:0.2 after 2,000 would be clearly behind. The gap" in told
     assert outcome({}) == "Regret at short horizons"
     assert "not run" in horizons_section([], {}, NO_FIGURE, reduced=True)
