@@ -68,13 +68,23 @@ def judged_rows(data: Data, horizon: int) -> Iterator[Sequence[str]]:
         if found is None or "ahead" not in found:
             continue
         rewards, ahead = found["reward_per_step"], found["ahead"]
-        means = [with_error(rewards[data[which]]) for which in ("planned", "unplanned")]
-        yield [place(cell), *means, interval(ahead), f"{ahead['p_holm']:.2g}", ahead["outcome"]]
+        # Rewards of FrozenLake are small.
+        digits = 3 if abs(rewards[data["best"]]["mean"]) > 0.1 else 5
+        means = [with_error(rewards[data[which]], digits) for which in ("planned", "unplanned")]
+        yield [place(cell), *means, interval(ahead, digits), f"{ahead['p_holm']:.2g}", ahead["outcome"]]
 
 
 def count_rows(data: Data) -> Iterator[Sequence[str]]:
     for horizon, found in data["counts"].items():
-        yield [f"{int(horizon):,}", *(str(found[outcome]) for outcome in OUTCOMES)]
+        apart = data["counts_apart"][horizon]
+        yield [f"{int(horizon):,}", *(str(by[outcome]) for by in (found, apart) for outcome in OUTCOMES)]
+
+
+def stuck_rows(data: Data) -> Iterator[Sequence[str]]:
+    for cell in data["cells"]:
+        for method, n in cell["trials_without_episode"].items():
+            if n:
+                yield [place(cell), f"`{method}`", f"{n} of {cell['trials']}"]
 
 
 def regret_rows(data: Data, against: str, methods: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -105,7 +115,9 @@ def report(data: Data) -> Iterator[str]:
         f"{data['steps']:,} steps. Verdicts are corrected by Holm's method over {data['tests']} differences.\n"
     )
     yield "## Verdicts\n"
-    yield table(["steps", *OUTCOMES], count_rows(data))
+    yield table(["steps", *OUTCOMES, *(f"{word}, each horizon by itself" for word in OUTCOMES)], count_rows(data))
+    yield "## Trials that completed no episode\n"
+    yield table(["problem", "method", "trials"], stuck_rows(data))
     for horizon in JUDGED:
         yield f"## Reward per step over the first {horizon:,} steps, ± standard error\n"
         heads = ["problem", "planned", "unplanned", "difference, 95 % interval", "p, corrected", "verdict"]

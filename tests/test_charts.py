@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
-from lacuna.methods.table import METHODS, YARDSTICKS
+from lacuna.methods.table import METHODS
 from lacuna.paper.charts import BEYOND, FIGURES, FLOOR, mcar_theta, optimum, reward_against_theta
 from lacuna.paper.comparison import KNOWING
 from lacuna.paper.evidence import (
@@ -235,7 +235,7 @@ def test_methods_differ_in_colour_or_dash_on_light_and_dark_pages() -> None:
     assert len({(style.colour, style.dash) for style in styles}) == len(styles)
     assert len({(DARK[style.colour], style.dash) for style in styles}) == len(styles)
     knowing = [style_of(one) for one in KNOWING.values()]
-    assert len({(style.colour, style.dash) for style in knowing}) == len(YARDSTICKS)
+    assert len({(style.colour, style.dash) for style in knowing}) == len(KNOWING)
     assert [str(Shown(name)) for name in METHODS if not METHODS[name].multiple] == [
         method.title for method in METHODS.values() if not method.multiple
     ]

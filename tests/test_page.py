@@ -17,12 +17,13 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 import paper_runs
-from lacuna.methods.table import YARDSTICKS
+from lacuna.methods.table import find_method
 from lacuna.paper import page as paper_page
 from lacuna.paper.charts import BEYOND, FIGURES
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE, Comparison
 from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, REWARD, SELECTIONS
+from lacuna.paper.horizons import BEST, PLANNED, WITHOUT, Cell, judge_cells
 from lacuna.paper.page import headline
 from lacuna.paper.points import Wanted, by_rate
 from lacuna.paper.verdicts import Ask, Basis, Finding, Region, Sample, decide
@@ -35,6 +36,7 @@ ROOT = Path(__file__).parent.parent
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
+CHANGES = (((2000, 2.0), (10_000, 3.0)), ((2000, -2.0), (10_000, -1.0)), ((2000, -2.0), (10_000, 0.0)))
 NASTY = "</script><script>document.title = 'taken over'</script>"
 ABOUT = {
     "command": f"lacuna paper --out {NASTY}", "lacuna": "0.1.0", "machine": "a machine", "seconds": 12.0,
@@ -66,6 +68,23 @@ def comparisons() -> dict[str, list[Comparison]]:
     return {way: [one for one in found if one is not None] for way in ("as-published", "held-out", "untuned")}
 
 
+def cells() -> list[Cell]:
+    """Planning is ahead in one problem, behind in another; in a third it is behind at first, and later level."""
+    rng = np.random.default_rng(9)
+    found = []
+    for i, (world, name) in enumerate((("lake", "mcar:0.2"), ("lake", "mcar:0.6"), ("taxi", "mcar:0.2"))):
+        per_step = {
+            method: {h: base + shift + rng.normal(0, 0.1, size=6) for h, shift in ((200, 0.0), *CHANGES[i])}
+            for method, base in ((PLANNED, 3.0), (WITHOUT, 3.0), (REACHABLE, 8.0), (BEST, 9.0))
+        }
+        for h in (200, 2000, 10_000):
+            for method in (WITHOUT, REACHABLE, BEST):
+                per_step[method][h] = per_step[method][200]
+        per_episode = {method: 10 * at[10_000] for method, at in per_step.items()}
+        found.append(Cell(world, name, 10_000, tuple(range(6)), per_step, per_episode, dict.fromkeys(per_step, 0)))
+    return found
+
+
 def write_some_files(spec: dict[str, Any], folder: Path, name: str) -> dict[str, Path]:
     """Real files for two figures, which is slow; for the others the names only."""
     if name in {"worlds", "mcar-theta"}:
@@ -83,7 +102,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "theory" / "index.html").write_text("theory")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper_page, "write_files", write_some_files)
-        paper_page.write_page(folder, paper_runs.table(), findings(), comparisons(), ABOUT, paper_runs.DRAWS)
+        paper_page.write_page(folder, paper_runs.table(), findings(), comparisons(), ABOUT, paper_runs.DRAWS, cells())
     return folder
 
 
@@ -181,12 +200,13 @@ def test_a_page_may_not_fetch_anything(browser: Browser, tmp_path: Path) -> None
     visit.context.close()
 
 
-@pytest.mark.parametrize("figure", ["worlds", *(figure.id for figure in (*FIGURES, BEYOND))])
+@pytest.mark.parametrize("figure", ["worlds", *(figure.id for figure in (*FIGURES, BEYOND)), "horizons"])
 def test_every_chart_is_drawn(figure: str, visit: Visit) -> None:
     marks = "#figure-worlds .mark-rect path" if figure == "worlds" else f"#figure-{figure} .mark-line path"
     shapes = visit.page.locator(marks).evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
-    assert len(shapes) >= 12
-    assert sum(width > 10 for width in shapes) >= 12
+    least = 9 if figure == "horizons" else 12
+    assert len(shapes) >= least
+    assert sum(width > 10 for width in shapes) >= least
     title = visit.page.locator(f"#figure-{figure} .role-title-text text").first
     assert title.is_visible()
 
@@ -471,7 +491,7 @@ def test_no_width_overflows(width: int, visit: Visit) -> None:
     assert overflow(page) <= 0
     opener.click()
     right = page.locator(".drawing svg").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
-    assert len(right) == 2 + len(FIGURES)
+    assert len(right) == 3 + len(FIGURES)
     assert max(right) <= width
 
 
@@ -515,7 +535,7 @@ def test_text_from_elsewhere_stays_text(visit: Visit) -> None:
 def test_what_lies_beside_the_page_is_linked_and_there(visit: Visit, folder: Path) -> None:
     links = visit.page.locator("a[href]").evaluate_all("all => all.map(e => e.getAttribute('href'))")
     beside = {link for link in links if not link.startswith("#")}
-    assert {"claims.json", "results.parquet", "theory/index.html"} <= beside
+    assert {"claims.json", "horizons.json", "results.parquet", "theory/index.html"} <= beside
     files = {link for link in beside if link.startswith("figures/") and link != "figures/"}
     assert len(files) >= 3 * (1 + len(FIGURES))
     assert all((folder / link).exists() for link in files)
@@ -524,7 +544,7 @@ def test_what_lies_beside_the_page_is_linked_and_there(visit: Visit, folder: Pat
 
 def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> None:
     section = visit.page.locator("#beyond")
-    short = visit.page.locator("#result p:visible", has_text="The default of this library").inner_text()
+    short = visit.page.locator("#result p:visible", has_text="ours without planning").inner_text()
     assert "clearly ahead of the best of the paper's tuned methods in 1 of 3 problems, clearly behind in 1" in short
     assert "most ahead under mcar:0.8" in short
     told = section.locator("p:visible", has_text="Of 3 comparisons").all_inner_texts()
@@ -533,7 +553,7 @@ def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> Non
     tuned = section.locator("table:visible").first
     heads = tuned.locator("thead th").all_inner_texts()
     assert heads[4] == "Share of the gap to QMDP, true model, rewards seen"
-    assert heads[5:] == [method.title for method in YARDSTICKS.values()]
+    assert heads[5:] == [find_method(name).title for name in KNOWING]
     first = tuned.locator("tbody tr").first.locator("td").all_inner_texts()
     one = comparisons()["as-published"][0]
     assert one.share is not None
@@ -542,8 +562,33 @@ def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> Non
     assert first[3] == f"{one.theirs.estimate:.2f}\nMI K=10, synthetic"
     assert first[4].startswith(f"{100 * one.share.estimate:.0f} %\n")
     visit.page.locator("input[value=continuing]").check(force=True)
-    assert section.get_by_text("Our default was run in the episodic reading only").count() == 1
+    assert section.get_by_text("Ours was run in the episodic reading only").count() == 1
     visit.page.locator("input[value=episodic]").check(force=True)
+
+
+def test_short_horizons_are_told_as_they_are(visit: Visit) -> None:
+    section = visit.page.locator("#horizons")
+    assert section.locator("h2").inner_text() == "Short horizons"
+    assert visit.page.locator("nav a[href='#horizons']").inner_text() == "Horizons"
+    assert section.locator("figure h3").inner_text() == (
+        "Planning after 2,000 steps is clearly ahead in 1 of 3 problems, clearly behind in 2; "
+        "after 10,000 steps is clearly ahead in 1 of 3 problems, clearly behind in 1"
+    )
+    words = section.locator("p").first.inner_text()
+    assert "6 trials of 10,000 steps in each of 3 problems" in words
+    assert "Behind: lake mcar:0.6 after 2,000, lake mcar:0.6 after 10,000, taxi mcar:0.2 after 2,000." in words
+    assert "--full" not in words
+    rows = section.locator("tbody tr").all()
+    assert len(rows) == 3
+    first = rows[0].locator("td").all_inner_texts()
+    ahead = judge_cells(cells())["lake", "mcar:0.2", 2000].ahead
+    assert first[:2] == ["lake", "mcar:0.2"]
+    assert first[2].startswith(f"{ahead.estimate:.2f}\n{ahead.low:.2f} to {ahead.high:.2f}\n")
+    assert first[2].endswith("✓ clearly ahead")
+    assert rows[2].locator("td").all_inner_texts()[2].endswith("✗ clearly behind")
+    assert rows[2].locator("td").all_inner_texts()[3].endswith("? level")
+    ticks = visit.page.locator("#figure-horizons .role-axis-label text").all_inner_texts()
+    assert {"200", "1k", "10k"} <= set(ticks)
 
 
 def test_the_headline_is_computed(visit: Visit) -> None:

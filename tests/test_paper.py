@@ -19,6 +19,7 @@ from lacuna.paper import reproduce
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons
 from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Draw, Evidence, Reading
+from lacuna.paper.horizons import Cell
 from lacuna.paper.reproduce import (
     BEYOND,
     FOLDER,
@@ -29,6 +30,7 @@ from lacuna.paper.reproduce import (
     RunsFailedError,
     beyond_studies,
     gather,
+    horizon_studies,
     paper_studies,
     write_up,
 )
@@ -58,6 +60,7 @@ methods = [
 """
 FEW = (Draw((0, 1, 2, 3, 4), (1000, 1001)), Draw((5, 6, 7, 8, 9), (1002, 1003)))
 PUBLISHED = FEW[0].tuning
+OURS = {"mi-available", "mi-planned"}
 
 
 def names(studies: Sequence[Study]) -> list[str]:
@@ -85,15 +88,13 @@ def test_the_reduced_studies_are_a_part_of_the_full_ones_with_all_methods_and_tr
         assert part.spec.name == full.spec.name
         assert set(names([part])) < set(names([full]))
         assert part.spec.trials == len(PUBLISHED) == 5
-    assert {settings.method for study in reduced for settings in study.settings} == set(METHODS) - {
-        "mi-available",
-        "mi-planned",
-    }
+    assert {settings.method for study in reduced for settings in study.settings} == set(METHODS) - OURS
 
 
 def test_there_is_no_study_that_nobody_runs() -> None:
-    for form in ("full", "reduced"):
-        assert sorted(path.stem for path in (FOLDER / form).iterdir()) == sorted(NAMES)
+    assert sorted(path.stem for path in (FOLDER / "full").iterdir()) == sorted(NAMES)
+    assert sorted(path.stem for path in (FOLDER / "reduced").iterdir()) == sorted([*NAMES, "horizons"])
+    assert len(list((FOLDER / "horizons").iterdir())) == len(horizon_studies())
     assert sorted(path.stem for path in FOLDER.iterdir() if path.is_file()) == sorted(BEYOND)
 
 
@@ -102,8 +103,12 @@ def test_what_goes_beyond_the_paper_adds_no_run_of_its_methods_to_its_settings()
     reduced = set(names(paper_studies("reduced")))
     for study in beyond_studies(PUBLISHED):
         for run in study.runs():
-            papers = run.world == "lake" and run.settings.method in set(METHODS) - {"mi-available", "mi-planned"}
+            papers = run.world == "lake" and run.settings.method in set(METHODS) - OURS
             assert not papers or run.missingness.startswith("bursts") or run.id in reduced
+    # Those of short horizons are on trials that no claim looks at.
+    looked_at = {trial for draw in DRAWS for trials in draw for trial in trials}
+    for study in (*horizon_studies(), *horizon_studies("reduced")):
+        assert not looked_at & {run.trial for run in study.runs()}
 
     link = Path(__file__).parents[1] / "studies"
     assert link.resolve() == FOLDER
@@ -133,6 +138,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = text.replace("50_000", "60").replace("curve_points = 100", "curve_points = 3")
         text = text.replace('["mcar:0.2", "mcar:0.6"', '["mcar:0.4", "mcar:0.8"')
         (folder / f"{name}.toml").write_text(text)
+    (folder / "horizons").mkdir()
+    places = dict.fromkeys(("reduced/horizons", "horizons/lake"), "reduced/horizons")
+    places |= {"horizons/worlds": "horizons/worlds"}
+    for to, name in places.items():
+        text = (FOLDER / f"{name}.toml").read_text()
+        text = re.sub(r"steps = .+", "steps = 60", re.sub(r"curve_times = .+", "curve_times = [20, 60]", text))
+        text = re.sub(r"trials = .+", "trials = 2", text, count=1)
+        (folder / f"{to}.toml").write_text(text)
     return folder
 
 
@@ -142,10 +155,12 @@ def _page_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def write_page(
         folder: Path, table: pl.DataFrame, findings: Sequence[Finding], comparisons: Comparisons, about: dict[str, Any],
-        draws: Sequence[Draw],
+        draws: Sequence[Draw], horizons: Sequence[Cell],
     ) -> Path:  # fmt: skip
         path = folder / "index.html"
-        path.write_text(f"{table.height} {len(findings)} {len(draws)} {sorted(comparisons)} {about['command']}")
+        path.write_text(
+            f"{table.height} {len(findings)} {len(draws)} {sorted(comparisons)} {len(horizons)} {about['command']}"
+        )
         return path
 
     monkeypatch.setattr(reproduce, "write_page", write_page)
@@ -158,8 +173,9 @@ def run(tiny: Path, out: str, request: Request = Request(), **options: Any) -> G
 def test_all_files_are_written(tiny: Path) -> None:
     gathered = run(tiny, "out")
     findings, files = write_up(gathered)
-    assert [path.name for path in files] == ["results.parquet", "claims.json", "index.html"]
-    asked = set(names([*paper_studies("reduced", folder=tiny), *beyond_studies(PUBLISHED, tiny)]))
+    assert [path.name for path in files] == ["results.parquet", "claims.json", "horizons.json", "index.html"]
+    short = horizon_studies("reduced", tiny)
+    asked = set(names([*paper_studies("reduced", folder=tiny), *beyond_studies(PUBLISHED, tiny), *short]))
     results = pl.read_parquet("out/results.parquet")
     assert set(results["id"]) == asked
     assert results.filter(world="lake")["curve_step"].list.len().max() == 3
@@ -169,6 +185,12 @@ def test_all_files_are_written(tiny: Path) -> None:
     assert [finding.as_dict()["claim"] for finding in findings] == [finding["claim"] for finding in claims["findings"]]
     assert set(claims["comparisons"]) == {"as-published", "untuned"}
     assert len(claims["comparisons"]["untuned"]) == 12
+    horizons = json.loads(Path("out/horizons.json").read_text())
+    assert (horizons["form"], horizons["steps"]) == ("reduced", 60)
+    assert [cell["missingness"] for cell in horizons["cells"]] == [
+        "mcar:0.2", "mcar:0.6", "mcolor:0.2,0.4,0.6", "bursts:0.1,0.3",
+    ]  # fmt: skip
+    assert {cell["trials"] for cell in horizons["cells"]} == {2}
     about = claims["about"]
     assert about["command"] == "lacuna paper --out out"
     assert (about["runs"], about["steps"], about["total_steps"]) == (len(asked), 60, 60 * len(asked))
@@ -256,6 +278,7 @@ def test_progress_counts_over_all_studies(tiny: Path) -> None:
     wanted = {
         "reduced study, episodic": len(names(paper_studies("reduced", folder=tiny))),
         "ours and the yardsticks, trials from 0": len(set(names(beyond_studies(PUBLISHED, tiny)))),
+        "short horizons": len(names(horizon_studies("reduced", tiny))),
     }
     assert list(dict.fromkeys(what for what, _, _ in told)) == list(wanted)
     for what, total in wanted.items():

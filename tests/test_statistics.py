@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lacuna.study.statistics import Interval, interquartile_mean, mean_interval, paired_difference, paired_ratio
+from lacuna.study.statistics import (
+    Interval,
+    holm,
+    interquartile_mean,
+    mean_interval,
+    paired_difference,
+    paired_p_value,
+    paired_ratio,
+)
 
 STUDIES = 2_000
 FLOATS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
@@ -233,3 +241,68 @@ def test_a_ratio_to_what_may_be_nothing_has_no_bounds() -> None:
     assert paired_ratio([1.0], [2.0]) == (0.5, None, None, 1)
     exact = paired_ratio(a, [4.0, 8.0, 12.0], level=0.5)
     assert (exact.estimate, exact.low, exact.high) == pytest.approx((0.25, 0.25, 0.25))
+
+
+# Many differences at once
+
+
+def test_holm_by_hand() -> None:
+    # Four tests, smallest first: 0.005 x 4, 0.01 x 3, 0.03 x 2, 0.04 x 1, and none below the one before.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.4, 0.6]) == pytest.approx([0.8, 0.8])
+    assert holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
+    assert holm([0.3]) == [0.3]
+    assert holm([0.02, 0.02]) == pytest.approx([0.04, 0.04])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_holm_lies_between_no_correction_and_bonferroni_and_keeps_the_order(p_values: list[float]) -> None:
+    found = holm(p_values)
+    for p, corrected in zip(p_values, found, strict=True):
+        assert p <= corrected <= min(len(p_values) * p, 1.0)
+    order = np.argsort(p_values, kind="stable")
+    assert list(np.array(found)[order]) == sorted(found)
+    # Rejecting step by step, as Holm wrote it: stop at the first p above 5 % over the number of tests left.
+    rejected: set[int] = set()
+    for left, i in zip(range(len(p_values), 0, -1), order, strict=True):
+        if p_values[i] * left > 0.05:
+            break
+        rejected.add(int(i))
+    assert {i for i, corrected in enumerate(found) if corrected <= 0.05} == rejected
+
+
+def test_holm_rarely_calls_anything_clear_where_nothing_is() -> None:
+    p_values = np.random.default_rng(5).uniform(size=(STUDIES, 20))
+    found = float(np.mean([min(holm(p)) <= 0.05 for p in p_values]))
+    assert found <= 0.05 + margin(0.05)
+    assert np.mean(p_values.min(axis=1) <= 0.05) > 0.5
+
+
+def test_the_p_value_of_paired_differences_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(6)
+    for n in (2, 5, 50):
+        a, b = rng.normal(size=n), rng.normal(0.3, size=n)
+        assert paired_p_value(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue)
+        assert paired_p_value(b, a) == paired_p_value(a, b)
+
+
+def test_the_p_value_goes_with_the_interval() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        a, b = rng.normal(0.7, size=10), rng.normal(size=10)
+        found = paired_difference(a, b)
+        assert found.low is not None
+        assert found.high is not None
+        assert (paired_p_value(a, b) < 0.05) == (found.low > 0 or found.high < 0)
+
+
+def test_the_edges_of_p_values() -> None:
+    assert paired_p_value([3.0], [1.0]) == 1.0
+    assert paired_p_value([3.0, 4.0], [3.0, 4.0]) == 1.0
+    assert paired_p_value([3.0, 4.0], [2.0, 3.0]) == 0.0
+    with pytest.raises(ValueError, match="a has 2 values and b has 1"):
+        paired_p_value([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match=r"lie between -0\.1 and 0\.5; they must lie between 0 and 1"):
+        holm([-0.1, 0.5])
+    with pytest.raises(ValueError, match="p_values is empty"):
+        holm([])

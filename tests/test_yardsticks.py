@@ -121,6 +121,30 @@ def test_fully_observed_is_plain_q_learning(reading: str, missingness: str) -> N
     )
 
 
+@pytest.mark.parametrize("missingness", ["none", "mcar:0.7", "bursts:0.1,0.3"])
+@pytest.mark.parametrize("reading", READINGS)
+def test_planning_with_all_observed_is_planning_with_one_pathway_where_nothing_is_hidden(
+    reading: str, missingness: str
+) -> None:
+    mdp = lake(reading)
+    settings: dict[str, Any] = {"gamma": 0.95, "epsilon": 0.05, "kappa": 0.5, "budget": 7}
+    plain = Run(mdp, parse("none", mdp), Settings("mi-planned", K=1, **settings), seed=5)
+    knowing = Run(mdp, parse(missingness, mdp), Settings("planned-observed", **settings), seed=5, first_observed=False)
+    traces = [run.record(3000) for run in (plain, knowing)]
+    for name in ("state", "action", "reward", "arrival", "pathways", "ended", "truncated"):
+        assert np.array_equal(*(getattr(trace, name) for trace in traces)), name
+    assert knowing.player.learner.memory.Q.tobytes() == plain.agent.Q.tobytes()
+    assert np.array_equal(knowing.tally.sums, plain.tally.sums)
+    assert knowing.figures()["guessed_right"] is None
+    assert (knowing.figures()["hidden_shares"][0] == 1.0) == (missingness == "none")
+
+
+def test_a_planner_that_sees_everything_learns_in_a_world_of_many_states() -> None:
+    # Its counts grow: more room is made between the chunks of a run.
+    found = run_trial(Problem.named("taxi", "mcar:0.6"), Settings("planned-observed"), steps=20_000)
+    assert found["episodes"] > 500
+
+
 def test_the_true_model_changes_nothing_where_all_is_seen() -> None:
     mdp = corridor(length=6, slip=0.3)
     nothing = parse("none", mdp)
@@ -235,7 +259,7 @@ def test_what_they_cannot_have(method: str) -> None:
 @pytest.mark.parametrize("method", YARDSTICKS)
 def test_no_agent_is_a_yardstick(method: str) -> None:
     with pytest.raises(ValueError, match=f"but {method} has no such setting"):
-        Settings(method, kappa=0.5)
+        Settings(method, smoothing=0.5)
     with pytest.raises(ValueError, match=f"{method} is a yardstick: it knows what no agent can know"):
         Agent(Space((3,)), 2, Settings(method))
     with pytest.raises(ValueError, match="and is compiled only"):
@@ -280,7 +304,7 @@ missingness = ["mcar:0.4", "mfog:0.5,0.0", "bursts:0.1,0.3"]
 curve_points = 4
 worlds = [{name = "lake"}]
 methods = [{name = "optimum"}, {name = "qmdp"}, {name = "qmdp-rewards"}, {name = "mi-true-model"},
-           {name = "fully-observed"}, {name = "mi-synthetic"}]
+           {name = "fully-observed"}, {name = "planned-observed"}, {name = "mi-synthetic"}]
 
 [grid]
 alpha = [0.1, 1.0]
@@ -293,7 +317,7 @@ K = [2, 5]
 def test_a_study_with_yardsticks_runs_and_resumes(tmp_path: Path) -> None:
     study = Study.parse(STUDY)
     # What only learners have is not pressed on the three that do not learn.
-    assert len(study.settings) == 2 + 2 + 2 + 16 + 8 + 16
+    assert len(study.settings) == 2 + 2 + 2 + 16 + 8 + 4 + 16
     store = Store(tmp_path / "store")
     half = run_study(study, store, Local(2), shard=(1, 2))
     assert (half.failures, 0 < half.total < len(study)) == ([], True)
@@ -314,6 +338,8 @@ def test_a_study_with_yardsticks_runs_and_resumes(tmp_path: Path) -> None:
 def test_a_study_that_cannot_be_is_refused_whole() -> None:
     with pytest.raises(StudyError, match=r"methods\[0\] \(optimum\): optimum needs optimal values"):
         Study.parse(STUDY.replace('{name = "lake"}', '{name = "lake", continuing = true}'))
-    with pytest.raises(StudyError, match=r"or a yardstick: optimum, qmdp, qmdp-rewards, mi-true-model, fully-observed"):
+    with pytest.raises(
+        StudyError, match=r"or a yardstick: optimum, qmdp, qmdp-rewards, mi-true-model, fully-observed, "
+    ):
         Study.parse(STUDY.replace('"qmdp"', '"pomdp"'))
     assert make_world("lake", continuing=True).terminates is False

@@ -53,6 +53,8 @@ class Cell(NamedTuple):
     """Reward per step up to each horizon, by method."""
     per_episode: Mapping[str, _Floats]
     """Reward per episode of the whole run, the open episode counted."""
+    without_episode: Mapping[str, int]
+    """In how many trials a method completed no episode at all. Reward per step may not show that."""
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -118,12 +120,14 @@ def _cell(world: str, missingness: str, runs: pl.DataFrame) -> Cell:
     at = [step for step in runs["curve_step"].explode().unique().sort() if step in HORIZONS]
     per_step: dict[str, dict[int, _Floats]] = {}
     per_episode: dict[str, _Floats] = {}
+    without_episode: dict[str, int] = {}
     for method in sorted(runs["method"].unique(), key=_place):
         mine = runs.filter(method=method)
         curve = mine.select("trial", "curve_step", "curve_total").explode("curve_step", "curve_total")
         per_step[method] = {h: curve.filter(curve_step=h)["curve_total"].to_numpy() / h for h in at}
         per_episode[method] = mine[f"{REWARD}_with_open"].to_numpy()
-    return Cell(world, missingness, steps, tuple(whole), per_step, per_episode)
+        without_episode[method] = mine.filter(episodes=0).height
+    return Cell(world, missingness, steps, tuple(whole), per_step, per_episode, without_episode)
 
 
 def _place(method: str) -> tuple[int, str]:
@@ -149,6 +153,16 @@ def judge_cells(cells: Sequence[Cell]) -> Verdicts:
         (cell.world, cell.missingness, horizon): Judged(paired_difference(*pair), p, p_holm)
         for (cell, horizon), pair, p, p_holm in zip(where, pairs, p_values, holm(p_values), strict=True)
     }
+
+
+def judged_apart(verdicts: Verdicts) -> Verdicts:
+    """Correct for the cells of each horizon only, as if it were the only one: less careful, for those who ask."""
+    found: dict[tuple[str, str, int], Judged] = {}
+    for horizon in dict.fromkeys(key[2] for key in verdicts):
+        here = {key: judged for key, judged in verdicts.items() if key[2] == horizon}
+        corrected = holm([judged.p for judged in here.values()])
+        found |= {key: one._replace(p_holm=p) for (key, one), p in zip(here.items(), corrected, strict=True)}
+    return found
 
 
 def counts(verdicts: Verdicts) -> dict[int, Counter[str]]:
@@ -185,6 +199,7 @@ def as_data(cells: Sequence[Cell]) -> dict[str, Any]:
         "steps": max((cell.steps for cell in cells), default=0),
         "tests": len(verdicts),
         "counts": {str(horizon): dict(found) for horizon, found in counts(verdicts).items()},
+        "counts_apart": {str(horizon): dict(found) for horizon, found in counts(judged_apart(verdicts)).items()},
         "cells": [_data(cell, verdicts) for cell in cells],
     }  # fmt: skip
 
@@ -195,6 +210,7 @@ def _data(cell: Cell, verdicts: Verdicts) -> dict[str, Any]:
         "world": cell.world, "missingness": cell.missingness, "trials": len(cell.trials),
         "horizons": [_at(cell, horizon, verdicts) for horizon in cell.horizons],
         "reward_per_episode": {name: _mean(values) for name, values in cell.per_episode.items()},
+        "trials_without_episode": dict(cell.without_episode),
         "gap_closed": None if gap is None else gap._asdict(),
     }  # fmt: skip
 

@@ -10,7 +10,17 @@ from lacuna.methods.settings import DEFAULT, UNPLANNED
 from lacuna.methods.table import find_method
 from lacuna.paper.claims import CLAIMS, Claim
 from lacuna.paper.comparison import KNOWING, REACHABLE, Comparison, Comparisons
-from lacuna.paper.horizons import OUTCOMES, PLANNED, WITHOUT, Judged, Outcome, Verdicts, counts, gap_closed
+from lacuna.paper.horizons import (
+    OUTCOMES,
+    PLANNED,
+    WITHOUT,
+    Judged,
+    Outcome,
+    Verdicts,
+    counts,
+    gap_closed,
+    judged_apart,
+)
 from lacuna.paper.horizons import Cell as Problem
 from lacuna.paper.verdicts import Answer, Finding
 from lacuna.quantities import number_text
@@ -263,9 +273,9 @@ def horizons_section(cells: Sequence[Problem], verdicts: Verdicts, figure: Marku
         "(Student's t), corrected by Holm's method for all {} differences of the table, is at most 5 %. The 95 % "
         "intervals are not corrected. "
     ).format(len(verdicts))
-    return (
-        paragraphs(intro + _told(verdicts)) + figure + paragraphs(judged + _on_gap(steps)) + _horizons(cells, verdicts)
-    )
+    above = paragraphs(intro + _told(verdicts) + _stuck(cells))
+    below = paragraphs(judged + _otherwise(verdicts) + _on_gap(steps))
+    return above + figure + below + _horizons(cells, verdicts)
 
 
 def _told(verdicts: Verdicts) -> str:
@@ -278,6 +288,27 @@ def _told(verdicts: Verdicts) -> str:
     ]
     text = "; ".join(told)
     return text[:1].upper() + text[1:] + (f". Behind: {', '.join(behind)}." if behind else "." if told else "")
+
+
+def _stuck(cells: Sequence[Problem]) -> str:
+    """Where ours completed no episode."""
+    found = [
+        f"{name} in {n} of {len(cell.trials)} trials of {cell.world} {cell.missingness}"
+        for cell in cells
+        for name in (PLANNED, WITHOUT)
+        if (n := cell.without_episode.get(name, 0))
+    ]
+    return f" No episode was completed by {', '.join(found)}." if found else ""
+
+
+def _otherwise(verdicts: Verdicts) -> str:
+    """Which verdicts would differ if horizons were not judged together."""
+    differ = [
+        f"{world} {missingness} after {horizon:,} would be {found.outcome}"
+        for (world, missingness, horizon), found in judged_apart(verdicts).items()
+        if found.outcome != verdicts[world, missingness, horizon].outcome
+    ]
+    return f"Corrected for each horizon by itself, {'; '.join(differ)}. " if differ else ""
 
 
 def _on_gap(steps: int) -> str:

@@ -213,7 +213,8 @@ def _extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
         return lowest / 1.25, highest * 1.25
     if panel.scale == "share":
         return 0.0, max(highest * 1.08, 0.0105)
-    highest = max(highest, panel.line or highest)
+    if panel.line is not None:
+        lowest, highest = min(lowest, panel.line), max(highest, panel.line)
     shown = lowest if panel.floor is None else max(lowest, panel.floor.lowest)
     room = 0.03 * abs(highest - shown) or 1.0
     return lowest - room, highest + room
