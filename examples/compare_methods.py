@@ -27,8 +27,8 @@ COLUMNS = {
     "episodes": "episodes",
 }
 NOTE = (
-    "One setting only: alpha 0.1, gamma 1, epsilon 0, for every method that has them. For the paper's study, in which every "
-    "method is shown at its best of many settings: lacuna paper"
+    "One setting only: alpha 0.1, gamma 1, epsilon 0, for every method that has them. For the paper's study, in which "
+    "every method is shown at its best of many settings: lacuna paper"
 )
 
 
