@@ -111,7 +111,9 @@ class Planner:
         """Fill a blank memory from what `to_arrays` gave and from the values Q, whatever the file says."""
         table, n, A = self.table, self.space.n_states, self.n_actions
         most = MAX_COUNT * MAX_REWARD
-        for name, low, high in (("tried", 0, 1), ("taken", -most, most), ("arrived", -most, most), ("told", 0, most)):
+        for name, low, high in (
+            ("tried", 0, MAX_COUNT), ("taken", -most, most), ("arrived", -most, most), ("told", 0, most),
+        ):  # fmt: skip
             flat = getattr(table, name).reshape(-1)
             entries = take_entries(arrays, f"plan_{name}_entries", flat.size)
             flat[entries] = take(arrays, f"plan_{name}", "float64", entries.shape, low, high)
