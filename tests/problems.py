@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Stream
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import UPDATES, VOTES, Settings
 from lacuna.methods.table import METHODS
@@ -49,17 +51,45 @@ def mechanisms(mdp: TabularMDP) -> dict[str, Mechanism]:
     return named | {"latent": by_true_state(mdp, flooded), "driver": seen}
 
 
+class Numbers:
+    """The numbers of a stream, one by one, and how many were taken."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._stream = Stream(seed, name)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[float]:
+        while True:
+            yield self._stream.next()
+
+    @property
+    def used(self) -> int:
+        return self._stream.position
+
+
+def with_none(values: NDArray[np.int64]) -> tuple[int | None, ...]:
+    """An observation as twins take it."""
+    return tuple(None if value < 0 else int(value) for value in values)
+
+
 def settings() -> Iterator[Settings]:
-    """Every method, and for MI every vote and every update rule."""
+    """Every method; every vote and every update rule where pathways vote, and every kind of budget for a planner."""
     for method in METHODS.values():
         if not method.multiple:
             yield Settings(method.name, alpha=0.3, gamma=0.9, epsilon=0.1)
+            continue
+        if method.plans:
+            # Few rows a step: the cases are run without the compiler as well.
+            yield Settings(method.name, 4, gamma=0.9, epsilon=0.1, budget=6)
+            yield Settings(method.name, 3, kappa=0.5, budget=3)
+            yield Settings(method.name, 1, budget=0)
             continue
         for vote in VOTES:
             for update in UPDATES:
                 yield Settings(method.name, 4, 0.3, 0.9, 0.1, vote, update, 0.2)
         yield Settings(method.name, 1, 0.5, 1.0)
     for method in METHODS.values():
+        if method.plans:
+            continue
         vote = VOTES[len(method.name) % len(VOTES)] if method.multiple else "sampled"
         K, parents = 4 if method.multiple else None, 0.5 if method.counts_components else 0.0
         yield Settings(method.name, K, 0.3, 0.9, 0.1, vote, parents=parents, optimism=0.2)
@@ -73,6 +103,8 @@ def digest(run: Run, trace: Trace) -> str:
              *run.agent.components.counts.to_arrays().values(), *run.tally]  # fmt: skip
     parts += [getattr(run.agent.memory, name) for name in ("S", "held", "previous", "tried", "highest_reward")]
     parts += [run.agent.components.search.weight, run.agent.components.search.parent, run.agent.components.search.due]
+    if run.agent.planner is not None:
+        parts += run.agent.planner.to_arrays().values()
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()
