@@ -23,12 +23,12 @@ def compiled() -> dict[str, str]:
 
 
 def test_the_matrix_is_complete(compiled: dict[str, str]) -> None:
-    # 4 single-state methods, 3 MI methods x (4 votes x 3 updates + 1), 7 with optimism; 11 mechanisms, 2 readings; and
-    # 4 votes where a parent is found.
-    assert len(compiled) == (4 + 3 * 13 + 7) * 11 * len(READINGS) + 4
+    # 4 single-state methods, 3 MI methods x (4 votes x 3 updates + 1), 7 with optimism, 3 planners; 11 mechanisms, 2
+    # readings; and 4 votes where a parent is found.
+    assert len(compiled) == (4 + 3 * 13 + 7 + 3) * 11 * len(READINGS) + 4
     # Runs differ from each other, so equal digests mean something.
     some = [digest for case, digest in compiled.items() if case.startswith("episodic mcar:0.4")]
-    assert len(some) == len(set(some)) == 4 + 3 * 13 + 7
+    assert len(some) == len(set(some)) == 4 + 3 * 13 + 7 + 3
 
 
 def test_compiled_equals_step_by_step(compiled: dict[str, str]) -> None:

@@ -19,7 +19,10 @@ from lacuna.running.loop import Trace
 from lacuna.running.run import Run
 from problems import READINGS, lake, mechanisms
 
-MI = [method.name for method in METHODS.values() if method.multiple]
+MI = [method.name for method in METHODS.values() if method.votes]
+LEARNERS = [method.name for method in METHODS.values() if not method.plans]
+"""The methods that learn by Q-learning, a step at a time; what holds for a planner is in `test_planning.py`."""
+
 STEPS = 1500
 Table = NDArray[np.float64]
 
@@ -62,7 +65,7 @@ def complete_rows(agent: Agent) -> Table:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", LEARNERS)
 def test_one_pathway_and_nothing_hidden_is_plain_q_learning_to_the_bit(method: str, reading: str) -> None:
     for alpha, gamma in ((0.1, 1.0), (0.3, 0.9), (1.0, 0.5), (0.7, 0.0)):
         case = Settings(method, 1 if method in MI else None, alpha, gamma, epsilon=0.2)
@@ -269,9 +272,9 @@ def test_synthetic_counts_sum_to_the_steps(K: int, reading: str) -> None:
     assert sum(run.agent.counts.values()) == pytest.approx(STEPS, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", MI)
+@pytest.mark.parametrize("method", [*MI, "mi-planned"])
 def test_all_pathways_equal_a_fully_observed_state(method: str) -> None:
-    run, trace = recorded("episodic", Settings(method, 5, p_shuffle=0.3, epsilon=0.2), 0.4)
+    run, trace = recorded("episodic", Settings(method, 5, p_shuffle=0.3 if method in MI else 0.0, epsilon=0.2), 0.4)
     complete = (trace.seen >= 0).all(axis=1)
     truth = run.mdp.shows[trace.arrival]
     assert (trace.pathways[complete] == truth[complete][:, None]).all()
@@ -282,7 +285,7 @@ def test_all_pathways_equal_a_fully_observed_state(method: str) -> None:
         assert (values[seen >= 0] == seen[seen >= 0][:, None]).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", LEARNERS)
 def test_an_end_is_never_used_to_guess(method: str) -> None:
     base = Settings(method, gamma=0.9)
     one, two = (Agent(Space((4, 4)), 2, base, seed=5) for _ in range(2))
@@ -299,7 +302,7 @@ def test_an_end_is_never_used_to_guess(method: str) -> None:
     assert dict(one.counts) == dict(two.counts)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", LEARNERS)
 def test_an_episode_that_was_cut_off_bootstraps_and_then_begins_anew(method: str) -> None:
     # One action, three states in a row, cut off after two steps: 0 -> 1 -> 2, never an end.
     mdp = TabularMDP.build(

@@ -158,7 +158,7 @@ def test_the_largest_and_smallest_numbers_stay_inside() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_what_was_said_beforehand_is_what_happens_along_a_stream(method: str) -> None:
     """Over a run, the actions taken are as surprising as the probabilities logged before them say."""
-    case = Settings(method, epsilon=0.1, gamma=0.9, alpha=0.5)
+    case = Settings(method, epsilon=0.1, gamma=0.9, alpha=0.5 if METHODS[method].steps_in_q else 0.1)
     agent = Agent(Space((2, 3)), 3, case, seed=1)
     rng = np.random.default_rng(1)
     agent.begin([0, 0])
@@ -264,7 +264,7 @@ def test_a_thousand_votes_do_not_overflow() -> None:
 
 def test_asking_changes_nothing() -> None:
     for method, vote in product(METHODS, VOTES):
-        if vote != "sampled" and not METHODS[method].multiple:
+        if vote != "sampled" and not METHODS[method].votes:
             continue
         agent = Agent(Space((2, 3)), 3, Settings(method, vote=vote, epsilon=0.2), seed=4)
         agent.begin([1, None])
