@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
+from lacuna.kernels.streams import Stream
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import UPDATES, VOTES, Settings
 from lacuna.methods.table import METHODS
@@ -49,10 +51,31 @@ def mechanisms(mdp: TabularMDP) -> dict[str, Mechanism]:
     return named | {"latent": by_true_state(mdp, flooded), "driver": seen}
 
 
+class Numbers:
+    """The numbers of a stream, one by one, and how many were taken."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._stream = Stream(seed, name)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[float]:
+        while True:
+            yield self._stream.next()
+
+    @property
+    def used(self) -> int:
+        return self._stream.position
+
+
+def with_none(values: NDArray[np.int64]) -> tuple[int | None, ...]:
+    """An observation as twins take it."""
+    return tuple(None if value < 0 else int(value) for value in values)
+
+
 def settings() -> Iterator[Settings]:
     """Every method, and where pathways vote every vote and every update rule."""
     for method in METHODS.values():
         if method.plans:
+            # Few rows a step: the cases are run without the compiler as well.
             yield Settings(method.name, 4, gamma=0.9, epsilon=0.1, budget=5)
             yield Settings(method.name, 1, kappa=0.2, budget=2)
             yield Settings(method.name, 3, budget=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.kernels.streams import Stream
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import UPDATES, VOTES, Settings
@@ -23,27 +21,12 @@ from lacuna.missingness import mcar
 from lacuna.running.loop import Trace
 from lacuna.running.run import Run
 from naive import SAMPLE, NaiveLearner, Path, State
-from problems import READINGS, follower, lake, mechanisms, settings
+from problems import READINGS, Numbers, follower, lake, mechanisms, settings, with_none
 
 SEED, STEPS = 5, 120
 
-# The twin has no planner; that one has a twin of its own.
+# The planner has a twin of its own, in `test_planning.py`.
 FOLLOWED = [method.name for method in METHODS.values() if not method.plans]
-
-
-class Numbers:
-    """The numbers of a stream, one by one, and how many were taken."""
-
-    def __init__(self, seed: int, name: str) -> None:
-        self._stream = Stream(seed, name)  # type: ignore[arg-type]
-
-    def __iter__(self) -> Iterator[float]:
-        while True:
-            yield self._stream.next()
-
-    @property
-    def used(self) -> int:
-        return self._stream.position
 
 
 def twin_of(run: Run) -> tuple[NaiveLearner, Numbers, Numbers]:
@@ -56,10 +39,6 @@ def twin_of(run: Run) -> tuple[NaiveLearner, Numbers, Numbers]:
         imputation=imputation, exploration=exploration,
     )  # fmt: skip
     return twin, imputation, exploration
-
-
-def with_none(values: NDArray[np.int64]) -> State:
-    return tuple(None if value < 0 else int(value) for value in values)
 
 
 def first_seen(mdp: TabularMDP, way: int) -> State:

@@ -14,6 +14,8 @@ the mean number of endings of arrivals in s', and k the mass of T on states wher
     q = r + γ' (1 - t) Σ T (1 - ē) V / Σ T (1 - ē)
     Q(s, a) = (1 - ω) q + ω max(O, q)        V(s) = max_a Q(s, a)
 
+Where every next state ends the episode, q = r. Where n_R + k = 0, nothing is known and Q = O.
+
 **Optimism.** ω is the doubt about (s, a). It falls with tries, and faster where each component was seen to leave s_j
 under a, n_c times at least: an action is known where its components are. A little doubt lasts, because a try may have
 been somewhere else than the pathways took it to be:
@@ -25,14 +27,16 @@ Where ω = 1, Q = O. States that no pathway has left have the value O:
     O = (.1 + .9 c²) · max(highest reward so far, highest value)
 
 c is the mean agreement: the probability that two pathways drawn at random hold the same state, averaged over about 1000
-steps. Where pathways disagree, trying things teaches little.
+steps, beginning with a step of full agreement. Where pathways disagree, trying things teaches little.
 
 **Impatience.** If no episode has ended for three times as long as it takes on average, actions are uniform with
 probability .1. Before the first ending, after t steps, it is 1/√t, .1 at most: the task may be one that never ends. If
 no reward was above 0 either, it rises again, to .1 at step 10,000, and then falls as 10/√t.
 
-**Order.** First the rows that the pathways have just taken. Then up to half of the budget goes to rows that lead to
-states whose value moved, those that moved the most first; the rest goes round over all actions of visited states.
+**Order.** First the rows that the pathways have just taken. Then, as long as there are any, rows that lead to states
+whose value moved, those that moved the most first: half as many as the budget at most. Where there are none, the next
+row of a round over all actions of visited states. Rows made urgent after the budget is spent are still backed up, as
+far as that half goes.
 """
 
 from __future__ import annotations

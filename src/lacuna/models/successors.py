@@ -1,8 +1,8 @@
 """The states that an action may lead to by the component model alone, with their probabilities: ∏_j P_j(v_j | s, a).
 
-For each component the values that matter are listed: of every level of the backoff (`factored_model`) at most 64, as
-far as their share of P_j exceeds .02 / size_j. What is left is scaled to 1. The product of the lists has at most 64
-states: while it has more, the longest list loses its least likely value.
+For each component the values that matter are listed, 64 at most: of every level of the backoff (`factored_model`) the
+64 most frequent, as far as their share of P_j exceeds .02 / size_j. What is left is scaled to 1. The product of the
+lists has at most 64 states: while it has more, the longest list loses its least likely value.
 """
 
 from __future__ import annotations
