@@ -370,7 +370,7 @@ class NaivePlanner:
     def how_impatient(self) -> float:
         if True not in self.ends:
             t = len(self.ends) + 1.0
-            hopeless = min(t / 1e5, 10.0 / math.sqrt(t)) if self.highest == 0 else 0.0
+            hopeless = min(t / 1e5, 10.0 / math.sqrt(t)) if max(self.rewards, default=0.0) <= 0 else 0.0
             return min(0.1, max(1.0 / math.sqrt(t), hopeless))
         wait = list(reversed(self.ends)).index(True)
         return 0.1 if wait > 3 * (len(self.ends) - wait) / sum(self.ends) else 0.0
