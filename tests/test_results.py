@@ -15,6 +15,7 @@ from lacuna.paper.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / "docs" / "results" / "claims.json").read_text())
+HORIZONS = json.loads((ROOT / "docs" / "results" / "horizons.json").read_text())
 FINDINGS = (ROOT / "docs" / "evidence" / "findings.md").read_text()
 README = (ROOT / "README.md").read_text()
 READINGS = ("episodic", "continuing")
@@ -71,14 +72,28 @@ def test_the_readme_counts_the_verdicts_on_fresh_trials() -> None:
 
 
 def test_the_readme_compares_the_default_as_the_full_run_does() -> None:
-    rows = re.findall(r"^\| (\d+) % \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", README, re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) % " + 4 * r"\| ([\d.]+) " + r"\|$", README, re.MULTILINE)
     assert len(rows) == 6
     (ways,) = (RESULTS[key] for key in ("standings", "comparisons") if key in RESULTS)
     by_rate = {one["missingness"]: one for one in ways["held-out"]}
     for percent, *figures in rows:
         one = by_rate[f"mcar:{int(percent) / 100}"]
-        wanted = (one["theirs"], one["ours"], one["yardsticks"]["qmdp-rewards"])
-        assert figures == [f"{value['estimate']:.1f}" for value in wanted]
+        (cell,) = (c for c in HORIZONS["cells"] if (c["world"], c["missingness"]) == ("lake", one["missingness"]))
+        found = [one[key]["estimate"] for key in ("theirs", "ours")]
+        found += [cell["reward_per_episode"]["mi-planned"]["mean"], one["yardsticks"]["qmdp-rewards"]["estimate"]]
+        assert figures == [f"{value:.1f}" for value in found]
+
+
+def test_planning_is_judged_in_the_evidence_as_the_full_run_does() -> None:
+    text = (ROOT / "docs" / "evidence" / "planning.md").read_text()
+    for horizon, counts in HORIZONS["counts"].items():
+        words = [str(counts.get(word, 0)) for word in ("clearly ahead", "level", "clearly behind")]
+        assert f"| {int(horizon):,} | {' | '.join(words)} |" in text
+    for cell in HORIZONS["cells"]:
+        found = cell["reward_per_episode"]["mi-planned"]
+        digits = 3 if cell["world"] == "frozen-lake" else 2
+        shown_as = f"`{cell['missingness']}` | {found['mean']:.{digits}f} ({found['standard_error']:.{digits}f}) |"
+        assert shown_as.replace("-", "−").replace("mcolor−xy", "mcolor-xy") in text
 
 
 def test_the_findings_name_what_fails_on_fresh_trials() -> None:

@@ -133,7 +133,7 @@ class Settings:
         bonus shrinks in proportion. The paper has none, and mi-planned an optimism of its own.
     budget
         For mi-planned only: how many state-action pairs are backed up in each step, besides those just taken; 20 if not
-        given.
+        given. Where values move, it may be half as many again.
 
     Examples
     --------
