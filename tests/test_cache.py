@@ -18,7 +18,7 @@ import pytest
 from lacuna.kernels import cache
 
 PACKAGE = Path(cache.__file__).parents[1]
-SAID = "compiling the kernels: about 20 seconds, once"
+SAID = "compiling the kernels: about a minute, once"
 
 # Two kernels of one file, so that something is compiled twice.
 TINY = """
