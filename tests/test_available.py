@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lacuna.kernels.counts import FirstRoom
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
@@ -211,8 +212,7 @@ def test_a_parent_that_cannot_be_reached_changes_nothing() -> None:
 def test_tables_that_had_to_grow_give_the_same_bits(case: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = lake("episodic")
     roomy = Run(mdp, mcar(mdp.space, 0.3), case, seed=5)
-    monkeypatch.setattr("lacuna.kernels.counts._FIRST_ROWS", 4)
-    monkeypatch.setattr("lacuna.kernels.counts._FIRST_ENTRIES", 16)
+    monkeypatch.setattr("lacuna.kernels.counts.ROOMY", FirstRoom(4, 16))
     tight = Run(mdp, mcar(mdp.space, 0.3), case, seed=5)
     for a, b in zip(roomy.record(3000), tight.record(3000), strict=True):
         assert np.array_equal(a, b)
@@ -246,8 +246,7 @@ def test_complete_transitions_come_in_bundles_and_none_is_lost() -> None:
 def test_components_wait_until_something_is_hidden_and_none_is_lost(
     parents: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lacuna.kernels.counts._FIRST_ROWS", 4)
-    monkeypatch.setattr("lacuna.kernels.counts._FIRST_ENTRIES", 16)
+    monkeypatch.setattr("lacuna.kernels.counts.ROOMY", FirstRoom(4, 16))
     rng, space = np.random.default_rng(3), Space((12, 8, 2))
     agent = Agent(space, 9, Settings("mi-available", 2, parents=parents), seed=1)
     counted: Counter[tuple[str, int, int, int]] = Counter()

@@ -13,12 +13,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lacuna.kernels import cache
+from lacuna.kernels.codes import index_of
+from lacuna.kernels.space import Space
 
 PACKAGE = Path(cache.__file__).parents[1]
-SAID = "compiling the kernels: about a minute, once"
+SAID = "compiling the kernels: half a minute, once"
 
 # Two kernels of one file, so that something is compiled twice.
 TINY = """
@@ -330,3 +333,10 @@ def test_the_first_use_says_at_once_that_it_compiles(use: str, machine: Machine)
     terminal.close()
     assert SAID in said
     assert still_at_it
+
+
+def test_a_kernel_that_only_kernels_call_refuses_python() -> None:
+    with pytest.raises(
+        TypeError, match=r"^index_of is called by kernels only; make it a @kernel to call it from Python$"
+    ):
+        index_of(np.zeros(2, dtype=np.int64), Space((2, 2)).layout)

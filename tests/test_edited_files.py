@@ -193,14 +193,17 @@ def swap(name: str, one: int, other: int) -> Callable[[Any, dict[str, Any]], Non
 
 SUMS_OF_STEPS = "holds sums that no steps could have left"
 NO_OUTCOMES = "the planner's outcomes are none that its steps could have left"
-NOT_THE_VISITED = "the planner's list of visited states names others than those it has left, or one twice"
+NOT_THE_VISITED = "the planner's list of visited states lacks one that it has left, or names one twice"
 
 OF_PLANNING: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     *((put("plan_levels", i, value=x), f"plan_levels holds {x}") for i in range(7) for x in (np.nan, np.inf, -0.5)),
     *((put("plan_levels", i, value=1.5), "plan_levels holds 1.5") for i in (AGREEMENT, IMPATIENCE)),
     *((put("plan_levels", i, value=1e104), r"plan_levels holds 1e\+104") for i in range(7)),
-    *((add("plan_at", i, 1), "the planner counts 6[01] and 6[01] steps, the agent 60") for i in (STEPS, CREDITED)),
-    (put("steps", value=61), "the planner counts 60 and 60 steps, the agent 61"),
+    *(
+        (add("plan_at", i, 1), "the planner counts 6[01] steps taught and 6[01] credited; there were 60 and 60")
+        for i in (STEPS, CREDITED)
+    ),
+    (put("steps", value=61), "the planner counts 60 steps taught and 60 credited; there were 61 and 61"),
     (add("plan_at", ENDINGS, 1), "the planner counts more endings, or waits longer, than it has steps"),
     *((put("plan_at", i, value=-2), "plan_at holds -2") for i in range(10)),
     *((put("plan_at", i, value=2**62), f"plan_at holds {2**62}") for i in range(10)),

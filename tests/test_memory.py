@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from lacuna.kernels.memory_limit import memory_limit
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent, agent_bytes
+from lacuna.learning.agent import Agent
+from lacuna.learning.tables import table_bytes
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods import savefile
 from lacuna.methods.memory import memory_bytes
@@ -65,7 +66,7 @@ def test_an_agent_takes_what_was_worked_out_from_sizes(
         model = agent.planner.table.model
         tables += [agent.planner.table, agent.planner.table.leads, model, model.counts, model.search]
     taken = sum(array.nbytes for array in arrays_of(*tables))
-    assert agent_bytes(agent.space, n_actions, agent.settings) == taken
+    assert table_bytes(agent.space, n_actions, agent.settings) == taken
     assert memory_bytes(agent.space, n_actions, agent.settings) == sum(a.nbytes for a in arrays_of(agent.memory))
 
 
@@ -182,7 +183,8 @@ def test_a_limit_in_bytes_is_a_whole_number(odd: Any) -> None:
 
 LARGE = """
 import resource, sys
-from lacuna.learning.agent import Agent, agent_bytes
+from lacuna.learning.agent import Agent
+from lacuna.learning.tables import table_bytes
 from lacuna.kernels.space import Space
 from lacuna.methods import settings as declared
 settings = getattr(declared, sys.argv[1])
@@ -195,7 +197,7 @@ for t in range(4):
     agent.act()
     agent.learn(1.0, [t * n // 4], False)
 taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-print(agent_bytes(agent.space, 1, agent.settings), taken * (1 if sys.platform == "darwin" else 1024))
+print(table_bytes(agent.space, 1, agent.settings), taken * (1 if sys.platform == "darwin" else 1024))
 """
 
 

@@ -242,7 +242,7 @@ def without_doubt(run: Run) -> Agent:
     """The agent of a run, certain of all it tried, after a last step that swept to the end."""
     agent = run.agent
     plan_of(agent).tried[:] = 1e15
-    agent.rules = agent.rules._replace(budget=200_000)
+    agent.rules = agent.tables.rules = agent.rules._replace(budget=200_000)
     run.advance(1)
     return agent
 
@@ -297,7 +297,7 @@ def test_nothing_in_doubt_is_value_iteration_on_the_counts_and_the_components(na
     agent, space = run.agent, mdp.space
     # No time between the sweep and the model: what the last step counts, the twin counts as well.
     plan_of(agent).tried[:] = 1e15
-    agent.rules = agent.rules._replace(budget=200_000)
+    agent.rules = agent.tables.rules = agent.rules._replace(budget=200_000)
     trace = run.record(1)
     terminated = bool(trace.ended[0]) and mdp.terminates
     twin.act()

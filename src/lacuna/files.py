@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
@@ -17,16 +17,17 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 _NO_SYNC = {errno.EINVAL, errno.EACCES}
 
 
-def write_whole(path: Path, content: bytes, check: Callable[[], None] | None = None) -> None:
+def write_whole(path: Path, content: bytes | Iterable[bytes], check: Callable[[], None] | None = None) -> None:
     """Write a file under another name, then rename it: it is whole or not there, also after a power cut.
 
-    `check` is called, and may raise, when nobody else can replace the file before this does.
+    Content that is too large for memory comes in parts. `check` is called, and may raise, when nobody else can replace
+    the file before this does.
     """
     with _unfinished(path) as (part, file):
         try:
             if check is not None:
                 check()
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
             part.replace(path)
@@ -34,7 +35,26 @@ def write_whole(path: Path, content: bytes, check: Callable[[], None] | None = N
             if _is_at(part, file):
                 part.unlink()
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
+
+
+def create_private(path: Path, content: bytes) -> None:
+    """Write a file that was not there before and that only its owner can read; it survives a power cut.
+
+    A file that is there already is never overwritten: `FileExistsError`.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            # A umask can take rights away from the owner too.
+            os.fchmod(file.fileno(), 0o600)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink()
+        raise
+    sync_folder(path.parent)
 
 
 @contextmanager
@@ -79,7 +99,7 @@ def _is_at(path: Path, file: BinaryIO) -> bool:
         return False
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let a renaming in a folder reach the disk."""
     try:
         handle = os.open(folder, os.O_RDONLY)

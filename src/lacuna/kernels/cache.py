@@ -192,7 +192,7 @@ def _tell_that_kernels_are_compiled() -> None:
     out = sys.stderr
     with suppress(AttributeError, OSError, ValueError):  # there is no stderr, or it was closed
         if out.isatty() or type(out).__module__.startswith("ipykernel."):
-            print(f"compiling the kernels: about a minute, {_how_often()}", file=out, flush=True)
+            print(f"compiling the kernels: half a minute, {_how_often()}", file=out, flush=True)
 
 
 def _how_often() -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.space import Layout
 
 
@@ -55,7 +55,7 @@ def is_complete(observation: NDArray[np.int64]) -> bool:
     return bool(complete)
 
 
-@kernel
+@inner
 def index_of(values: NDArray[np.int64], layout: Layout) -> int:
     """Index of a complete state."""
     index = 0
@@ -64,7 +64,7 @@ def index_of(values: NDArray[np.int64], layout: Layout) -> int:
     return index
 
 
-@kernel
+@inner
 def code_of(values: NDArray[np.int64], layout: Layout) -> int:
     """Code of the seen components; hidden ones leave their bits empty."""
     code = 0
@@ -100,7 +100,7 @@ def decode(values: NDArray[np.int64], layout: Layout) -> Observed:
     return Observed(values, complete, seen, bits, n)
 
 
-@kernel
+@inner
 def value_in(code: int, j: int, layout: Layout) -> int:
     """Value of component `j` in the state with this code."""
     return int((code & layout.masks[j]) >> layout.shifts[j])

@@ -9,17 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import unpack
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.space import Layout, Space
 
 Whole = TypeVar("Whole", np.int64, np.uint64)
 
-# Room for a small world from the start: to ask for more later takes longer than a thousand steps.
-_FIRST_ROWS, _FIRST_ENTRIES, _FIRST_ROOM = 2048, 1 << 15, 4
+_FIRST_ROOM = 4
 _ONE = np.uint64(1)
 
 MAX_COUNT = 2**53
 """Steps and counted units up to this are exact as floats."""
+
+
+class FirstRoom(NamedTuple):
+    """How many rows and entries counts have room for before the first transition; no result depends on it."""
+
+    rows: int
+    entries: int
+
+
+ROOMY = FirstRoom(2048, 1 << 15)
+"""Room for a small world from the start: to ask for more later takes longer than a thousand steps."""
+
+TIGHT = FirstRoom(16, 64)
+"""For counts of which there are thousands."""
 
 
 class CountTable(NamedTuple):
@@ -89,7 +102,7 @@ def add(key: int, code: int, units: int, entry: np.uint64, counts: CountTable) -
     return before, total
 
 
-@kernel
+@inner
 def start_row(key: int, counts: CountTable) -> np.uint32:
     """Open an empty row."""
     counts.used[0] += _ONE
@@ -102,7 +115,7 @@ def start_row(key: int, counts: CountTable) -> np.uint32:
     return i
 
 
-@kernel
+@inner
 def move_to_end(i: np.uint32, counts: CountTable) -> None:
     """Give a full row twice the room, at the end; what it leaves behind is at most as much as it takes."""
     shift = counts.used[1] - counts.start[i]
@@ -116,7 +129,7 @@ def move_to_end(i: np.uint32, counts: CountTable) -> None:
 
 def count_bytes(n_states: int, n_actions: int) -> int:
     """Memory that empty counts may take: rows, entries, and `head`, whose pages are taken as states are visited."""
-    return 4 * n_states * n_actions + 8 * (4 * _FIRST_ROWS + 2 * _FIRST_ENTRIES + 3)
+    return 4 * n_states * n_actions + 8 * (4 * ROOMY.rows + 2 * ROOMY.entries + 3)
 
 
 class Counts:
@@ -131,15 +144,16 @@ class Counts:
     {(0, 1, 4): 1.0}
     """
 
-    def __init__(self, space: Space, n_actions: int, unit: float = 1.0) -> None:
+    def __init__(self, space: Space, n_actions: int, unit: float = 1.0, first: FirstRoom | None = None) -> None:
+        self.first = first = first or ROOMY
         self.space = space
         self.n_actions = n_actions
         self.unit = unit
         # Zeros from the operating system take no memory until touched, so `head` costs what was visited.
         head = np.zeros(space.n_states * n_actions, dtype=np.uint32)
-        start, length, room = (np.zeros(_FIRST_ROWS, dtype=np.uint64) for _ in range(3))
-        total = np.zeros(_FIRST_ROWS, dtype=np.int64)
-        code, n = (np.zeros(_FIRST_ENTRIES, dtype=np.int64) for _ in range(2))
+        start, length, room = (np.zeros(first.rows, dtype=np.uint64) for _ in range(3))
+        total = np.zeros(first.rows, dtype=np.int64)
+        code, n = (np.zeros(first.entries, dtype=np.int64) for _ in range(2))
         self.table = CountTable(head, start, length, room, total, code, n, np.zeros(3, dtype=np.uint64))
 
     def need(self, K: int) -> None:
@@ -173,9 +187,9 @@ class Counts:
         t = self.table
         keys = np.flatnonzero(t.head)
         rows = t.head[keys]
-        entries = [np.arange(int(t.start[i]), int(t.start[i] + t.length[i])) for i in rows]
-        flat = np.concatenate(entries) if entries else np.zeros(0, dtype=np.int64)
         lengths = t.length[rows].astype(np.int64)
+        ends = np.cumsum(lengths)
+        flat = np.arange(lengths.sum()) + np.repeat(t.start[rows].astype(np.int64) - (ends - lengths), lengths)
         return {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}
 
     def from_arrays(
@@ -196,8 +210,8 @@ class Counts:
         )
         if not valid:
             raise ValueError("the counts name a successor outside the space")
-        rows = max(_FIRST_ROWS, keys.shape[0] + 1)
-        entries = max(_FIRST_ENTRIES, codes.shape[0])
+        rows = max(self.first.rows, keys.shape[0] + 1)
+        entries = max(self.first.entries, codes.shape[0])
         length = _padded(np.append(0, lengths).astype(np.uint64), rows)
         sums = np.append(0, np.cumsum(units))[np.append(0, np.cumsum(lengths))]
         self.table.head[keys] = np.arange(1, keys.shape[0] + 1)

@@ -10,27 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.counts import Counts, count_bytes
 from lacuna.kernels.exclusive import Entry, exclusive
-from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
 from lacuna.learning import checkpoint, learner
 from lacuna.learning.checkpoint import Phase
 from lacuna.learning.learner import draws_per_step
 from lacuna.learning.observation import Observation, read_observation
+from lacuna.learning.tables import Tables
 from lacuna.methods import savefile
-from lacuna.methods.memory import Learner, PlanTable, blank_memory, memory_bytes
+from lacuna.methods.memory import Learner, PlanTable
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.settings import DEFAULT, Settings
-from lacuna.methods.table import METHODS, Impute, find_method
-from lacuna.models.component_counts import ComponentCounts
-from lacuna.models.planner import Planner
+from lacuna.methods.table import METHODS, Impute
 from lacuna.validation import whole_number
 
 
 class Agent:
-    """Q-learning that copes with hidden components, one step at a time.
+    """A learner that copes with hidden components, one step at a time.
 
     Parameters
     ----------
@@ -78,18 +75,10 @@ class Agent:
             raise ValueError(
                 f"{self.settings.method} is a yardstick: it knows what no agent can know; take it in a trial or a study"
             )
-        self.method = METHODS[self.settings.method]
-        self.rules = self.settings.rules
-        size = f"{space.n_states} states of {space.d} components and {n_actions} actions"
-        tables = f"the tables of {self.method.name} for {size}"
-        ask_for(agent_bytes(space, self.n_actions, self.settings), tables, max_memory)
-        try:
-            self.model = Counts(space, self.n_actions, self.settings.unit)
-            self.components = ComponentCounts(space, self.n_actions, parents=self.settings.parents > 0)
-            self.planner = Planner(space, self.n_actions, self.settings.pathways) if self.method.plans else None
-            self.memory = blank_memory(space, self.n_actions, self.settings)
-        except (MemoryError, ValueError, OverflowError) as error:
-            raise ValueError(f"{tables} do not fit into memory: {error}") from error
+        self.tables = Tables(space, self.n_actions, self.settings, max_memory=max_memory)
+        self.method, self.rules = self.tables.method, self.tables.rules
+        self.model, self.components = self.tables.model, self.tables.components
+        self.planner, self.memory = self.tables.planner, self.tables.memory
         self.entry = Entry()
         self.imputation = Stream(seed, "imputation")
         self.exploration = Stream(seed, "exploration")
@@ -141,21 +130,17 @@ class Agent:
 
     def make_room(self) -> None:
         """Make sure that what one step may teach fits into the counts."""
-        self.model.need(self.rules.K)
-        self.components.make_room()
-        if self.planner is not None:
-            self.planner.make_room()
+        self.tables.make_room()
 
     @property
     def learner(self) -> Learner:
         """The agent as kernels see it."""
-        tables = self.model.table, self.components.table, self.plan_table
-        return Learner(self.rules, self.space.layout, self.memory, *tables)
+        return self.tables.learner
 
     @property
     def plan_table(self) -> PlanTable | None:
         """The planner as kernels see it, if there is one."""
-        return self.planner.table if self.planner is not None else None
+        return self.tables.plan_table
 
     def took_steps(self, n: int) -> None:
         """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
@@ -278,14 +263,6 @@ class Agent:
     def to_parts(self) -> tuple[dict[str, Any], savefile.Arrays]:
         """The complete state as plain data and arrays."""
         return checkpoint.describe(self)
-
-
-def agent_bytes(space: Space, n_actions: int, settings: Settings) -> int:
-    """Memory that the tables of an agent may take, if every state is visited, worked out from sizes alone."""
-    components = ComponentCounts.nbytes(space, n_actions, parents=settings.parents > 0)
-    tables = memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + components
-    plans = find_method(settings.method).plans
-    return tables + (Planner.nbytes(space, n_actions, settings.pathways) if plans else 0)
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

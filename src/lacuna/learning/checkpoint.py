@@ -10,14 +10,12 @@ from lacuna.kernels.codes import pack
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import MAX_POSITION, MAX_SEED, Stream, StreamName
+from lacuna.learning import tables
 from lacuna.methods import savefile
-from lacuna.methods.memory import NO_STATE, count_finished
-from lacuna.methods.qlearning import MAX_REWARD
+from lacuna.methods.memory import NO_STATE
 from lacuna.methods.savefile import Arrays
 from lacuna.methods.settings import Settings
-from lacuna.methods.table import Impute, Teach, find_method
-from lacuna.models import planner
-from lacuna.models.planner import take_entries
+from lacuna.methods.table import Impute
 from lacuna.validation import one_of, shown, whole_number
 
 if TYPE_CHECKING:
@@ -29,12 +27,7 @@ Phase = Literal["new", "ready", "acted"]
 _PHASES = get_args(Phase)
 _HEADER = ("sizes", "names", "n_actions", "settings", "seed", "positions", "steps", "phase", "action")
 
-ARRAYS = (
-    "q_entries", "q_values", "S", "previous", "held", "highest_reward", "tried_entries", "tried",
-    "keys", "lengths", "codes", "units", "parent_weight", "parent_due",
-    "component_keys", "component_lengths", "component_codes", "component_units",
-)  # fmt: skip
-"""The names of the arrays that `describe` gives for every agent."""
+_PLACE = ("S", "previous", "held")
 
 
 def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
@@ -50,21 +43,12 @@ def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
         "phase": agent._phase,
         "action": agent._action,
     }
-    # By bits, not by value: a negative zero is kept too.
-    flat = agent.memory.Q.reshape(-1)
-    entries = np.flatnonzero(flat.view(np.int64))
-    arrays: Arrays = {"q_entries": entries, "q_values": flat[entries]}
-    arrays |= {name: getattr(agent.memory, name) for name in ("S", "previous", "held", "highest_reward")}
-    tried = agent.memory.tried.reshape(-1)
-    arrays["tried_entries"] = np.flatnonzero(tried)
-    arrays["tried"] = tried[arrays["tried_entries"]].astype(np.int64)
-    arrays |= agent.model.to_arrays() | agent.components.to_arrays()
-    return header, arrays | (agent.planner.to_arrays() if agent.planner is not None else {})
+    return header, agent.tables.to_arrays() | {name: getattr(agent.memory, name) for name in _PLACE}
 
 
 def array_names(settings: Settings) -> tuple[str, ...]:
     """The names of the arrays of an agent with these settings."""
-    return (*ARRAYS, *(planner.ARRAYS if find_method(settings.method).plans else ()))
+    return (*tables.array_names(settings), *_PLACE)
 
 
 def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
@@ -89,40 +73,15 @@ def streams(seed: int, positions: Any, *names: StreamName) -> list[Stream]:
 
 
 def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
-    """Fill the blank agent that `identity` gave with what `describe` wrote.
-
-    Every number that a kernel takes for a place or a bound is checked, and every value that could make others not
-    finite: whoever edits a file can seal it anew.
-    """
+    """Fill the blank agent that `identity` gave with what `describe` wrote, whatever the file says."""
     agent.imputation, agent.exploration = streams(header["seed"], header["positions"], "imputation", "exploration")
     agent.steps = whole_number("steps", header["steps"], 0, MAX_COUNT)
     one_of("the phase", header["phase"], _PHASES)
     agent._phase = header["phase"]
     acted = agent._phase == "acted"
     agent._action = whole_number("the last action", header["action"], 0 if acted else -1, agent.n_actions - 1)
-    _fill_values(agent, arrays)
+    agent.tables.from_arrays(arrays, agent.steps, agent.steps)
     _fill_pathways(agent, arrays)
-    agent.model.from_arrays(savefile.take_counts(arrays))
-    agent.components.from_arrays(arrays)
-    if agent.planner is not None:
-        agent.planner.from_arrays(arrays, agent.memory.Q, agent.steps)
-    if (agent.method.teach == Teach.NOTHING and len(agent.model)) or (
-        not agent.method.counts_components and len(agent.components.counts)
-    ):
-        raise ValueError(f"it holds counts that {agent.method.name} does not keep")
-
-
-def _fill_values(agent: Agent, arrays: Arrays) -> None:
-    memory, K = agent.memory, agent.rules.K
-    # A value moves by at most one reward an update, and a step has K of them.
-    most = MAX_REWARD * K * (agent.steps + 1) if agent.planner is None else planner.MOST_VALUE
-    entries = take_entries(arrays, "q_entries", memory.Q.size)
-    memory.Q.reshape(-1)[entries] = savefile.take(arrays, "q_values", "float64", entries.shape, -most, most)
-    entries = take_entries(arrays, "tried_entries", memory.tried.size)
-    tried = savefile.take(arrays, "tried", "int64", entries.shape, 1, K)
-    memory.tried.reshape(-1)[entries] = tried
-    count_finished(entries, tried, K, memory)
-    memory.highest_reward[:] = savefile.take(arrays, "highest_reward", "float64", (1,), 0, MAX_REWARD)
 
 
 def _fill_pathways(agent: Agent, arrays: Arrays) -> None:

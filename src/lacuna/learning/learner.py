@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import Observed, code_of, copy_into, decode, index_of, is_complete, unpack, value_in
-from lacuna.kernels.compiled import kernel
-from lacuna.kernels.counts import add
+from lacuna.kernels.compiled import inner, kernel
+from lacuna.kernels.counts import add, has_room
 from lacuna.kernels.space import Layout
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.methods.memory import ANYWHERE, IMPATIENCE, NO_STATE, Experience, Learner, Memory, PlanTable
@@ -21,8 +21,8 @@ from lacuna.methods.settings import Rules
 from lacuna.methods.table import Impute, Teach
 from lacuna.methods.voting import SAMPLED, action_probabilities, sample_action, sample_best, vote_probabilities
 from lacuna.models.carry import guess_uniformly, hold_last_complete, hold_last_values, token_row
-from lacuna.models.component_counts import bundle, catch_up, count_components, is_waiting, seek_parents
-from lacuna.models.factored_model import count_values
+from lacuna.models.component_counts import bundle, catch_up, count_components, is_waiting, most_adds, seek_parents
+from lacuna.models.factored_model import count_values, most_counts
 from lacuna.models.filtering import filter_pathways
 from lacuna.models.imputation import draw_successors
 from lacuna.models.planning import count_agreed, credit, plan_ahead
@@ -52,9 +52,9 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
 def act(rules: Rules, memory: Memory, planner: PlanTable | None, uniforms: Uniforms) -> int:
     """Sample an action by exactly `probabilities`, with one number, and a coin before it if it may explore."""
     Q, S = memory.Q, memory.S
-    explores = may_explore(rules) and draw(uniforms) < exploration(rules, planner)
+    uniform = explores(rules, planner, uniforms)
     u = draw(uniforms)
-    if explores or S[0] == NO_STATE:
+    if uniform or S[0] == NO_STATE:
         return int(u * Q.shape[1])
     if rules.vote == SAMPLED:
         # A pathway at random, then one of its maximisers: no need to ask the others.
@@ -72,13 +72,20 @@ def act(rules: Rules, memory: Memory, planner: PlanTable | None, uniforms: Unifo
     return sample_action(memory.p, u)
 
 
-@kernel
 def may_explore(rules: Rules) -> bool:
-    """Whether a coin is drawn before an action."""
-    return bool(rules.epsilon > 0 or rules.teach == _AGREED_PAIRS)
+    """Whether a coin is drawn before an action: a planner draws one always, for it may become impatient."""
+    return rules.epsilon > 0 or rules.teach == _AGREED_PAIRS
 
 
-@kernel
+@inner
+def explores(rules: Rules, planner: PlanTable | None, uniforms: Uniforms) -> bool:
+    """Toss the coin, if there is one."""
+    if planner is not None:
+        return bool(draw(uniforms) < exploration(rules, planner))
+    return bool(rules.epsilon > 0 and draw(uniforms) < rules.epsilon)
+
+
+@inner
 def exploration(rules: Rules, planner: PlanTable | None) -> float:
     """Probability of a uniform action: ε, or more if a planner is impatient."""
     if planner is not None:
@@ -86,7 +93,7 @@ def exploration(rules: Rules, planner: PlanTable | None) -> float:
     return rules.epsilon
 
 
-@kernel
+@inner
 def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
     """Fill row `k` of ``optimistic``: the values in the state of pathway `k`, what was not yet tried counted as better.
 
@@ -123,7 +130,7 @@ def learn(
     settle(experience, learner.rules, learner.memory)
 
 
-@kernel
+@inner
 def foresee(experience: Experience, learner: Learner, planner: PlanTable | None, uniforms: Uniforms) -> None:
     """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be, by the model as it is."""
     rules, memory, components = learner.rules, learner.memory, learner.components
@@ -139,7 +146,7 @@ def foresee(experience: Experience, learner: Learner, planner: PlanTable | None,
         shuffle(memory.S_next, memory.C_next, uniforms)
 
 
-@kernel
+@inner
 def impute(action: int, observed: Observed, learner: Learner, uniforms: Uniforms) -> None:
     """Fill ``S_next`` and ``C_next`` by the method's rule."""
     rules, layout, memory = learner.rules, learner.layout, learner.memory
@@ -173,7 +180,7 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> N
         C[k], C[i] = C[i], C[k]
 
 
-@kernel
+@inner
 def improve(experience: Experience, rules: Rules, memory: Memory, planner: PlanTable | None) -> None:
     """Update Q by what each pathway took the step to be, from ``S`` to ``S_next``; a planner takes in the reward."""
     if planner is not None:
@@ -199,7 +206,7 @@ def improve(experience: Experience, rules: Rules, memory: Memory, planner: PlanT
         update_apart(action, reward, discount, rules, memory)
 
 
-@kernel
+@inner
 def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> None:
     """Count pathways that took an action, up to K."""
     if memory.finished[s] < memory.Q.shape[1] and memory.tried[s, a] < rules.K:
@@ -208,7 +215,7 @@ def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> No
             memory.finished[s] += 1
 
 
-@kernel
+@inner
 def teach(experience: Experience, learner: Learner, planner: PlanTable | None) -> None:
     """Count the transition: of every pathway, of complete states, or of every component seen before and after."""
     rules, memory, counts, components = learner.rules, learner.memory, learner.counts, learner.components
@@ -240,19 +247,31 @@ def teach(experience: Experience, learner: Learner, planner: PlanTable | None) -
             seek_parents(action, observed, learner)
 
 
-@kernel
+@inner
 def plan(experience: Experience, learner: Learner, planner: PlanTable | None) -> None:
     """Improve Q by what the model says, without a step in the world."""
     if planner is not None:
         plan_ahead(experience.action, learner, planner)
 
 
-@kernel
+@inner
 def settle(experience: Experience, rules: Rules, memory: Memory) -> None:
     """Move the pathways on."""
     for k in range(rules.K):
         memory.S[k], memory.C[k] = memory.S_next[k], memory.C_next[k]
     copy_into(memory.previous, experience.observed.values)
+
+
+@inner
+def fits(learner: Learner, planner: PlanTable | None) -> bool:
+    """Whether what one step may teach fits into the counts."""
+    components = learner.components
+    d, K = learner.layout.sizes.shape[0], learner.rules.K
+    if planner is not None:
+        more = has_room(most_counts(d, K), planner.model.counts) and has_room(1, planner.leads)
+    else:
+        more = has_room(most_adds(d, components), components.counts)
+    return more and has_room(K, learner.counts)
 
 
 def draws_per_step(rules: Rules) -> int:

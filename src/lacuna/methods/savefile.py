@@ -30,7 +30,7 @@ from lacuna.version import RESULTS_VERSION, __version__
 
 VERSION = 7
 _TAIL = len(b"sha256 ") + 64 + 1
-_DTYPES = {"int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
+_DTYPES: dict[str, np.dtype[Any]] = {"int64": np.dtype("<i8"), "int32": np.dtype("<i4"), "float64": np.dtype("<f8")}
 
 # An agent may save under a new name after every step: of older files it forgets that they are its own.
 _MOST_KNOWN = 64
@@ -64,7 +64,7 @@ class KnownFiles:
     ) -> tuple[dict[str, Any], Arrays]:
         """Read a file back, or say in one sentence why it cannot be trusted."""
         body = _content(path)
-        header, arrays = _decode(path, body, kind, other_kernels)
+        header, arrays = decode(path, body, kind, other_kernels)
         self._seals[os.path.realpath(path)] = (body[-_TAIL:],)
         return header, arrays
 
@@ -74,7 +74,7 @@ class KnownFiles:
         """Write a file whole, unless that would replace what this agent or run does not know."""
         # The file itself: a link to it stays a link.
         key = os.path.realpath(path)
-        content = _encode(kind, header, arrays)
+        content = encode(kind, header, arrays)
         known = self._seals.pop(key, ())
 
         def check() -> None:
@@ -115,7 +115,8 @@ def _seal(path: Path) -> bytes | None:
         return None
 
 
-def _encode(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
+def encode(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
+    """Give the content of a file, sealed."""
     # The index lists its keys in order, so the arrays follow it in that order.
     arrays = dict(sorted(arrays.items()))
     index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
@@ -136,9 +137,10 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         raise SaveFileError(f"{str(path)!r} cannot be read: {error}") from error
 
 
-def _decode(
+def decode(
     path: str | os.PathLike[str], body: bytes, kind: str, other_kernels: OtherKernels
 ) -> tuple[dict[str, Any], Arrays]:
+    """Give what a file holds, or say in one sentence why it cannot be trusted; `path` is what it is called."""
     first, _, rest = body.partition(b"\n")
     words = first.decode("ascii", "replace").split(" ")
     if len(words) != 3 or words[0] != "lacuna" or not words[2].isdecimal():
@@ -172,7 +174,7 @@ def _compare_kernels(path: str | os.PathLike[str], saved_by: dict[str, Any], oth
     )
     if other_kernels == "refuse":
         raise SaveFileError(message)
-    # At the line that called `load`, through `KnownFiles.read` and `_decode`.
+    # At the line that called `load`, through `KnownFiles.read` and `decode`.
     warnings.warn(message, OtherKernelsWarning, stacklevel=5)
 
 
@@ -184,7 +186,7 @@ def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Array
         kind = _DTYPES[dtype]
         array = np.frombuffer(raw, dtype=kind, count=count, offset=offset) if count else np.empty(0, kind)
         arrays[name] = array.reshape(shape).astype(dtype)
-        offset += count * 8
+        offset += count * kind.itemsize
     if offset != len(raw):
         raise ValueError(f"the arrays need {offset} bytes, there are {len(raw)}")
     return arrays

@@ -139,6 +139,18 @@ def vote_probabilities(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, 
 
 
 @kernel
+def mix_with_uniform(epsilon: float, p: NDArray[np.float64], low: NDArray[np.float64]) -> None:
+    """Turn weights w, given as ``p + low``, into probabilities ``(1 - ε) w/W + ε/A``, rounded once."""
+    W = Double(0.0, 0.0)
+    for a in range(p.shape[0]):
+        W = plus(W, Double(p[a], low[a]))
+    uniform = over(Double(epsilon, 0.0), Double(float(p.shape[0]), 0.0))
+    for a in range(p.shape[0]):
+        chosen = times(exact_sum(1.0, -epsilon), over(Double(p[a], low[a]), W))
+        p[a] = plus(chosen, uniform).high
+
+
+@kernel
 def action_probabilities(
     Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, epsilon: float, p: NDArray[np.float64],
     low: NDArray[np.float64],
@@ -152,13 +164,7 @@ def action_probabilities(
     else:
         weigh_actions(Q, S, vote, p)
         low[:] = 0.0
-    W = Double(0.0, 0.0)
-    for a in range(p.shape[0]):
-        W = plus(W, Double(p[a], low[a]))
-    uniform = over(Double(epsilon, 0.0), Double(float(p.shape[0]), 0.0))
-    for a in range(p.shape[0]):
-        chosen = times(exact_sum(1.0, -epsilon), over(Double(p[a], low[a]), W))
-        p[a] = plus(chosen, uniform).high
+    mix_with_uniform(epsilon, p, low)
 
 
 @kernel

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import Observed, copy_into
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner
 from lacuna.kernels.space import Layout
 
 
-@kernel
+@inner
 def guess_uniformly(observed: Observed, layout: Layout, u: float) -> int:
     """Code of a state drawn uniformly from those that agree with the observation."""
     rest = int(u * observed.n_agreeing)
@@ -23,7 +23,7 @@ def guess_uniformly(observed: Observed, layout: Layout, u: float) -> int:
     return code
 
 
-@kernel
+@inner
 def token_row(observation: NDArray[np.int64], layout: Layout) -> int:
     """Row of Q in the space where every component has one more value, its last, for "missing"."""
     row = 0
@@ -33,14 +33,14 @@ def token_row(observation: NDArray[np.int64], layout: Layout) -> int:
     return row
 
 
-@kernel
+@inner
 def hold_last_complete(observed: Observed, held: NDArray[np.int64]) -> None:
     """Replace the held state if, and only if, a complete one was seen (the paper's V1)."""
     if observed.complete:
         copy_into(held, observed.values)
 
 
-@kernel
+@inner
 def hold_last_values(observed: Observed, held: NDArray[np.int64]) -> None:
     """Replace every component that was seen (the paper's V2)."""
     for j in range(held.shape[0]):

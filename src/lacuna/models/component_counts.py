@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import Observed, pack, value_in
-from lacuna.kernels.compiled import kernel, rare
-from lacuna.kernels.counts import MAX_COUNT, Counts, CountTable, add, count_bytes
+from lacuna.kernels.compiled import inner, kernel, rare
+from lacuna.kernels.counts import MAX_COUNT, Counts, CountTable, FirstRoom, add, count_bytes
 from lacuna.kernels.space import Layout, Space
 from lacuna.methods.memory import ANYWHERE, ComponentTable, Learner, ParentSearch
 from lacuna.methods.savefile import Arrays, take, take_counts
@@ -65,12 +65,14 @@ class ComponentCounts:
         Whose components.
     parents
         Whether components may have parents.
+    first
+        Room of the counts before the first transition.
     """
 
-    def __init__(self, space: Space, n_actions: int, *, parents: bool) -> None:
+    def __init__(self, space: Space, n_actions: int, *, parents: bool, first: FirstRoom | None = None) -> None:
         self.space = space
         # The values of all components in one line, as if they were states; then the rows of the search.
-        self.counts = Counts(Space((_rows(space, parents=parents),)), n_actions)
+        self.counts = Counts(Space((_rows(space, parents=parents),)), n_actions, first=first)
         self.search = _blank_search(space.sizes if parents else (), sum(space.sizes))
         entries = n_actions * sum(size**2 for size in space.sizes)
         self.backlog = entries if entries <= _MOST_WAITING else 0
@@ -199,13 +201,13 @@ def is_waiting(components: ComponentTable) -> bool:
     return bool(components.backlog > 0 and components.counts.used[0] == 0)
 
 
-@kernel
+@inner
 def component_row(j: int, value: int, action: int, learner: Learner) -> int:
     """Row of the counts for component `j` at `value` under an action."""
     return int((learner.layout.offsets[j] + value) * learner.memory.Q.shape[1] + action)
 
 
-@kernel
+@inner
 def pair_row(j: int, p: int, value: int, other: int, action: int, learner: Learner) -> int:
     """Row of the counts for component `j` at `value` with component `p` at `other`, under an action."""
     pair = learner.components.search.first[j, p] + value * learner.layout.sizes[p] + other
@@ -230,7 +232,7 @@ def not_passed_on(n: int) -> int:
     return n - size
 
 
-@kernel
+@inner
 def count_components(action: int, observed: Observed, units: int, learner: Learner) -> None:
     """Count every component that was seen before and after the action."""
     previous, values = learner.memory.previous, observed.values
@@ -257,7 +259,7 @@ def catch_up(A: int, m: float, layout: Layout, counts: CountTable, components: C
                 add(row, value_in(counts.code[entry], j, layout), units, ANYWHERE, components.counts)
 
 
-@kernel
+@inner
 def seek_parents(action: int, observed: Observed, learner: Learner) -> None:
     """Test candidate parents of each observed component that has been hidden often enough."""
     due, previous, values = learner.components.search.due, learner.memory.previous, observed.values
@@ -278,7 +280,7 @@ def sees_another(j: int, observation: NDArray[np.int64]) -> bool:
     return bool(found)
 
 
-@kernel
+@inner
 def weigh_parents(j: int, action: int, value: int, learner: Learner) -> None:
     """Predict a value of component `j` with every other one that was seen before, then count it with each."""
     previous, m, counts = learner.memory.previous, learner.rules.parents, learner.components.counts
@@ -303,7 +305,7 @@ def smoothed(n: int, total: int, size: int, smoothing: float) -> float:
     return float((n + smoothing) / weight) if weight > 0 else 1.0 / size
 
 
-@kernel
+@inner
 def units_of(row: int, value: int, counts: CountTable) -> tuple[int, int]:
     """Units of a value in a row, and of the whole row."""
     i = counts.head[row]

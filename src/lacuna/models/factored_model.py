@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import Observed, value_in
-from lacuna.kernels.compiled import kernel, rare
-from lacuna.kernels.counts import Counts, add, count_bytes
+from lacuna.kernels.compiled import inner, kernel
+from lacuna.kernels.counts import Counts, FirstRoom, add, count_bytes
 from lacuna.kernels.space import Layout, Space
 from lacuna.methods.memory import ANYWHERE, MOST_SUCCESSORS, FactoredTable, Memory, ParentSearch
 from lacuna.methods.savefile import Arrays, take, take_counts
@@ -53,19 +53,21 @@ class FactoredModel:
         Whose components.
     K
         Number of pathways.
+    first
+        Room of the counts before the first transition.
     """
 
-    def __init__(self, space: Space, n_actions: int, K: int) -> None:
+    def __init__(self, space: Space, n_actions: int, K: int, first: FirstRoom | None = None) -> None:
         self.space, self.K = space, K
         d, values = space.d, sum(space.sizes)
-        self.counts = Counts(Space((_rows(space),)), n_actions, 1 / K**2)
+        self.counts = Counts(Space((_rows(space),)), n_actions, 1 / K**2, first)
         sizes = np.array(space.sizes, dtype=np.int64)
         pairs = np.outer(sizes, sizes)
         np.fill_diagonal(pairs, 0)
-        first = 2 * values + d + np.cumsum(pairs).reshape(d, d) - pairs
+        start = 2 * values + d + np.cumsum(pairs).reshape(d, d) - pairs
         ratio = np.ones((d, d))
         np.fill_diagonal(ratio, _CLEARLY)
-        self.search = ParentSearch(first, ratio, np.full(d, NO_PARENT, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        self.search = ParentSearch(start, ratio, np.full(d, NO_PARENT, dtype=np.int64), np.zeros(0, dtype=np.int64))
         self._scratch = (
             np.zeros((d, MOST_SUCCESSORS), dtype=np.int64), np.zeros((d, MOST_SUCCESSORS)),
             np.zeros(d, dtype=np.int64), np.zeros(MOST_SUCCESSORS, dtype=np.int64), np.zeros(MOST_SUCCESSORS),
@@ -147,25 +149,25 @@ def most_counts(d: int, K: int) -> int:
     return d * (max(2 * K, d + 1) + 1)
 
 
-@kernel
+@inner
 def plain_row(j: int, value: int, model: FactoredTable, layout: Layout) -> int:
     """Row of the counts for component `j` at `value`, whatever the action."""
     return int((model.first_plain + layout.offsets[j] + value) * model.n_actions)
 
 
-@kernel
+@inner
 def seen_row(j: int, model: FactoredTable) -> int:
     """Row of the counts for the values of component `j` on arrival."""
     return int((model.first_seen + j) * model.n_actions)
 
 
-@kernel
+@inner
 def value_row(j: int, value: int, action: int, model: FactoredTable, layout: Layout) -> int:
     """Row of the counts for component `j` at `value` under an action."""
     return int((layout.offsets[j] + value) * model.n_actions + action)
 
 
-@kernel
+@inner
 def parent_row(j: int, code: int, action: int, model: FactoredTable, layout: Layout) -> int:
     """Row of the counts for component `j` and its parent as in the state with this code, under an action."""
     p = model.search.parent[j]
@@ -173,7 +175,7 @@ def parent_row(j: int, code: int, action: int, model: FactoredTable, layout: Lay
     return int(pair * model.n_actions + action)
 
 
-@kernel
+@inner
 def value_probability(j: int, before: int, action: int, value: int, model: FactoredTable, layout: Layout) -> float:
     """P_j(value | before, action), without a parent."""
     unit, size = model.unit, layout.sizes[j]
@@ -185,7 +187,7 @@ def value_probability(j: int, before: int, action: int, value: int, model: Facto
     return float((n + RHO * unit * P) / (total + RHO * unit))
 
 
-@kernel
+@inner
 def likelihood(code: int, action: int, observed: Observed, model: FactoredTable, layout: Layout) -> float:
     """∏ over the observed j of P_j(o_j | s, a), for a pathway in the state with this code."""
     f = 1.0
@@ -200,7 +202,7 @@ def likelihood(code: int, action: int, observed: Observed, model: FactoredTable,
     return f
 
 
-@kernel
+@inner
 def draw_hidden(code: int, action: int, observed: Observed, u: float, model: FactoredTable, layout: Layout) -> int:
     """Code of a next state whose hidden components are drawn from P_j, given the code of the state left.
 
@@ -227,7 +229,7 @@ def draw_hidden(code: int, action: int, observed: Observed, u: float, model: Fac
     return drawn
 
 
-@rare
+@inner
 def count_values(action: int, observed: Observed, memory: Memory, model: FactoredTable, layout: Layout) -> None:
     """Count the observed values after those observed before, or else after those that the pathways hold."""
     previous, unit = memory.previous, model.unit
@@ -244,7 +246,7 @@ def count_values(action: int, observed: Observed, memory: Memory, model: Factore
         add(seen_row(j, model), value, unit, ANYWHERE, model.counts)
 
 
-@kernel
+@inner
 def weigh_parents(
     j: int, action: int, value: int, previous: NDArray[np.int64], model: FactoredTable, layout: Layout
 ) -> None:
@@ -260,7 +262,7 @@ def weigh_parents(
     choose_parent(j, search)
 
 
-@kernel
+@inner
 def count_guesses(j: int, action: int, value: int, memory: Memory, model: FactoredTable, layout: Layout) -> None:
     """Count a value seen after each value that pathways hold, by the square of the share of those that do."""
     C, sums = memory.C, model.sums

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import Observed, unpack
-from lacuna.kernels.compiled import kernel, rare
+from lacuna.kernels.compiled import inner
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.methods.memory import CREDITED, OUTCOMES, Experience, Learner, Memory, PlanTable
 from lacuna.models.factored_model import draw_hidden, likelihood
 from lacuna.models.imputation import agreeing_mass, pick_agreeing
 
 
-@rare
+@inner
 def filter_pathways(experience: Experience, learner: Learner, planner: PlanTable, uniforms: Uniforms) -> None:
     """Fill ``S_next`` and ``C_next`` from the model, then resample the pathways, with what they were."""
     memory, observed = learner.memory, experience.observed
@@ -47,7 +47,7 @@ def filter_pathways(experience: Experience, learner: Learner, planner: PlanTable
         resample(draw(uniforms), memory, planner.offspring)
 
 
-@kernel
+@inner
 def outcome_of(experience: Experience, planner: PlanTable) -> int:
     """Number of the outcome of a step among those known, -1 if it is none of them."""
     found = -1
@@ -58,14 +58,14 @@ def outcome_of(experience: Experience, planner: PlanTable) -> int:
     return found
 
 
-@kernel
+@inner
 def outcome_likelihood(c: int, s: int, planner: PlanTable) -> float:
     """Probability of outcome `c` on arrival in `s`."""
     base = planner.outcomes[c, 2] / planner.at[CREDITED]
     return float((planner.told[s, c] + base) / (planner.arrived[s, 1] + 1.0))
 
 
-@kernel
+@inner
 def draw_next(action: int, observed: Observed, learner: Learner, planner: PlanTable, uniforms: Uniforms) -> None:
     """Draw a next state for each pathway, and fill ``errors`` with how well it predicted the observation."""
     layout, memory, counts, kappa = learner.layout, learner.memory, learner.counts, learner.rules.kappa
@@ -91,7 +91,7 @@ def draw_next(action: int, observed: Observed, learner: Learner, planner: PlanTa
             memory.C_next[k], memory.S_next[k] = code, unpack(code, layout)
 
 
-@kernel
+@inner
 def resample(u: float, memory: Memory, offspring: NDArray[np.int64]) -> None:
     """Systematic resampling: pathway k goes on as often as one of u, u + 1, u + 2, … falls into its share of K.
 

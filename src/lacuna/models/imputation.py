@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from lacuna.kernels.codes import Observed, unpack, value_in
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner
 from lacuna.kernels.counts import CountTable
 from lacuna.kernels.streams import Uniforms, draw_many
 from lacuna.methods.memory import Learner
@@ -29,7 +29,7 @@ _BELOW_ONE = 1.0 - 2.0**-53
 _UNKNOWN = -1.0
 
 
-@kernel
+@inner
 def agreeing_mass(first: np.uint64, end: np.uint64, observed: Observed, counts: CountTable) -> int:
     """Units on the entries ``first : end`` that agree with what was seen."""
     total = 0
@@ -38,7 +38,7 @@ def agreeing_mass(first: np.uint64, end: np.uint64, observed: Observed, counts: 
     return total
 
 
-@kernel
+@inner
 def pick_agreeing(first: np.uint64, end: np.uint64, observed: Observed, rank: int, counts: CountTable) -> np.uint64:
     """Entry that holds unit number `rank` of the agreeing ones."""
     for entry in range(first, end):
@@ -49,7 +49,7 @@ def pick_agreeing(first: np.uint64, end: np.uint64, observed: Observed, rank: in
     return first  # never reached: rank is below the mass
 
 
-@kernel
+@inner
 def draw_successors(action: int, observed: Observed, learner: Learner, uniforms: Uniforms) -> None:
     """Draw a next state for each pathway: its row of Q, its code, and its place in the counts.
 
@@ -96,7 +96,7 @@ def draw_successors(action: int, observed: Observed, learner: Learner, uniforms:
         memory.S_next[k] = unpack(code, layout)
 
 
-@kernel
+@inner
 def likelihood(code: int, action: int, observed: Observed, learner: Learner) -> float:
     """∏ over the observed j of P_j(o_j | s, a), for a pathway in the state with this code."""
     f = 1.0
@@ -106,7 +106,7 @@ def likelihood(code: int, action: int, observed: Observed, learner: Learner) -> 
     return f
 
 
-@kernel
+@inner
 def component_probability(j: int, code: int, action: int, value: int, learner: Learner) -> float:
     """P_j(value | s, a), with the parent of j if it has one."""
     rules, layout, components = learner.rules, learner.layout, learner.components
@@ -121,7 +121,7 @@ def component_probability(j: int, code: int, action: int, value: int, learner: L
     return P
 
 
-@kernel
+@inner
 def draw_counted(row: int, more: float, u: float, counts: CountTable) -> tuple[int, float]:
     """A value in proportion to its units, or -1 in proportion to `more`; and what is left of the number `u`.
 
@@ -137,7 +137,7 @@ def draw_counted(row: int, more: float, u: float, counts: CountTable) -> tuple[i
     return -1, min(x / more, _BELOW_ONE) if more > 0 else u
 
 
-@kernel
+@inner
 def draw_components(code: int, action: int, observed: Observed, u: float, learner: Learner) -> int:
     """Code of a next state whose hidden components are drawn one by one, given the code of the state left.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.counts import MAX_COUNT, Counts, count_bytes
+from lacuna.kernels.counts import MAX_COUNT, Counts, FirstRoom, count_bytes
 from lacuna.kernels.space import Space
 from lacuna.methods.memory import (
     AGREEMENT,
@@ -61,13 +61,15 @@ class Planner:
         What it plans in.
     K
         Number of pathways.
+    first
+        Room of the counts before the first transition.
     """
 
-    def __init__(self, space: Space, n_actions: int, K: int) -> None:
+    def __init__(self, space: Space, n_actions: int, K: int, first: FirstRoom | None = None) -> None:
         n = space.n_states
         self.space, self.n_actions = space, n_actions
-        self.model = FactoredModel(space, n_actions, K)
-        self.leads = Counts(Space((n,)), 1)
+        self.model = FactoredModel(space, n_actions, K, first)
+        self.leads = Counts(Space((n,)), 1, first=first)
         # Zeros from the operating system take no memory until touched, so tables cost what was visited.
         levels = np.zeros(7)
         levels[AGREEMENT] = 1.0
@@ -113,10 +115,10 @@ class Planner:
         leads = {f"leads_{name}": array for name, array in self.leads.to_arrays().items()}
         return arrays | leads | self.model.to_arrays()
 
-    def from_arrays(self, arrays: Arrays, Q: NDArray[np.float64], steps: int) -> None:
+    def from_arrays(self, arrays: Arrays, Q: NDArray[np.float64], taught: int, credited: int) -> None:
         """Fill a blank memory from what `to_arrays` gave, from the joint counts and from Q, whatever the file says."""
         table, A = self.table, self.n_actions
-        self._fill_levels(arrays, steps)
+        self._fill_levels(arrays, taught, credited)
         states, reached = self._fill_sums(arrays)
         self._fill_outcomes(arrays)
         self._fill_visited(arrays, states)
@@ -125,12 +127,13 @@ class Planner:
         self.model.from_arrays(arrays)
         if not table.left[arrays["q_entries"] // A].all():
             raise ValueError("q_entries names a state that the planner has not visited")
-        table.ahead[states, 0] = Q[states].max(axis=1)
+        visited = arrays["plan_visited"]
+        table.ahead[visited, 0] = Q[visited].max(axis=1)
         table.ahead[reached, 1] = 1.0
         table.ahead[reached, 2] = table.arrived[reached, 0] / table.arrived[reached, 1]
         table.ahead[reached, 3] = table.arrived[reached, 2] / table.arrived[reached, 1]
 
-    def _fill_levels(self, arrays: Arrays, steps: int) -> None:
+    def _fill_levels(self, arrays: Arrays, taught: int, credited: int) -> None:
         """Read the single numbers."""
         table, n = self.table, self.space.n_states
         low, high = np.zeros(7), np.full(7, MOST_VALUE)
@@ -140,9 +143,10 @@ class Planner:
         least[OPEN], most[OPEN], most[OUTCOMES] = -1, n - 1, MOST_OUTCOMES
         most[QUEUED] = most[VISITED] = n
         table.at[:] = take(arrays, "plan_at", "int64", (10,), least, most)
-        if (table.at[[STEPS, CREDITED]] != steps).any():
-            raise ValueError(f"the planner counts {table.at[STEPS]} and {table.at[CREDITED]} steps, the agent {steps}")
-        if table.at[ENDINGS] + table.at[WAIT] > steps:
+        if (table.at[[STEPS, CREDITED]] != (taught, credited)).any():
+            counted = f"{table.at[STEPS]} steps taught and {table.at[CREDITED]} credited"
+            raise ValueError(f"the planner counts {counted}; there were {taught} and {credited}")
+        if table.at[ENDINGS] + table.at[WAIT] > credited:
             raise ValueError("the planner counts more endings, or waits longer, than it has steps")
 
     def _fill_sums(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -177,11 +181,11 @@ class Planner:
             raise ValueError("plan_told holds more than what arrived")
 
     def _fill_visited(self, arrays: Arrays, states: NDArray[np.int64]) -> None:
-        """Read the visited states: those that were left."""
+        """Read the visited states: those that were left, by steps whose reward is known or not."""
         table = self.table
         visited = take(arrays, "plan_visited", "int64", (int(table.at[VISITED]),), 0, self.space.n_states - 1)
-        if not np.array_equal(np.sort(visited), states):
-            raise ValueError("the planner's list of visited states names others than those it has left, or one twice")
+        if np.unique(visited).size != visited.size or not np.isin(states, visited).all():
+            raise ValueError("the planner's list of visited states lacks one that it has left, or names one twice")
         if table.at[CURSOR] > visited.size * self.n_actions:
             raise ValueError("the planner stands beyond the states it has visited")
         table.visited[: visited.size] = visited

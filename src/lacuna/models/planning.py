@@ -46,7 +46,7 @@ from math import sqrt
 import numpy as np
 
 from lacuna.kernels.codes import pack, unpack, value_in
-from lacuna.kernels.compiled import kernel, rare
+from lacuna.kernels.compiled import inner
 from lacuna.kernels.counts import add
 from lacuna.kernels.space import Layout
 from lacuna.methods.memory import (
@@ -86,7 +86,7 @@ _CALM = 1e-5
 """A value is queued if it moved by more than this times the largest reward."""
 
 
-@rare
+@inner
 def credit(experience: Experience, memory: Memory, planner: PlanTable) -> None:
     """Take in a reward: sums for every pathway's step, what was tried, the highest reward."""
     action, reward, K = experience.action, experience.reward, memory.S.shape[0]
@@ -96,6 +96,7 @@ def credit(experience: Experience, memory: Memory, planner: PlanTable) -> None:
     levels[HIGHEST] = max(levels[HIGHEST], reward)
     levels[LARGEST] = max(levels[LARGEST], abs(reward))
     ending, c = 1.0 if experience.terminated else 0.0, note_outcome(experience, planner)
+    visit_all(memory, planner)
     for k in range(K):
         s, x = memory.S[k], memory.S_next[k]
         taken[s, action, 0] += reward / K
@@ -110,15 +111,13 @@ def credit(experience: Experience, memory: Memory, planner: PlanTable) -> None:
     for k in range(K):
         s, x = memory.S[k], memory.S_next[k]
         ahead[x, 1], ahead[x, 2], ahead[x, 3] = 1.0, arrived[x, 0] / arrived[x, 1], arrived[x, 2] / arrived[x, 1]
-        if not planner.left[s]:
-            visit(s, memory, planner)
         # Once for each state: the others find a tally of 0.
         share = planner.tally[s] / K
         planner.tried[s, action] += share * share
         planner.tally[s] = 0
 
 
-@kernel
+@inner
 def note_outcome(experience: Experience, planner: PlanTable) -> int:
     """Count an outcome; gives its number, -1 if it is new and there is no room for another."""
     c, outcomes = outcome_of(experience, planner), planner.outcomes
@@ -132,7 +131,15 @@ def note_outcome(experience: Experience, planner: PlanTable) -> int:
     return int(c)
 
 
-@kernel
+@inner
+def visit_all(memory: Memory, planner: PlanTable) -> None:
+    """Enter the states that pathways have left for the first time."""
+    for k in range(memory.S.shape[0]):
+        if not planner.left[memory.S[k]]:
+            visit(memory.S[k], memory, planner)
+
+
+@inner
 def visit(s: int, memory: Memory, planner: PlanTable) -> None:
     """Enter a state that a pathway has left for the first time: everything in it may still be as good as O."""
     planner.left[s] = True
@@ -142,9 +149,13 @@ def visit(s: int, memory: Memory, planner: PlanTable) -> None:
     planner.ahead[s, 0] = planner.levels[OPTIMISTIC]
 
 
-@kernel
+@inner
 def count_agreed(experience: Experience, learner: Learner, planner: PlanTable) -> None:
-    """Count the transition if both states were complete or all pathways agree on them; and how far they agree."""
+    """Count the transition if both states were complete or all pathways agree on them; and how far they agree.
+
+    A step may be taught before its reward is known, so it enters the states that were left as well.
+    """
+    visit_all(learner.memory, planner)
     memory, A = learner.memory, learner.memory.Q.shape[1]
     agreed = True
     for k in range(1, memory.S.shape[0]):
@@ -158,7 +169,7 @@ def count_agreed(experience: Experience, learner: Learner, planner: PlanTable) -
     note_agreement(memory, planner)
 
 
-@kernel
+@inner
 def note_agreement(memory: Memory, planner: PlanTable) -> None:
     """Move the mean agreement on by that of the next states: Σ over states of (share of the pathways in it)²."""
     K, pairs = memory.S_next.shape[0], 0
@@ -173,7 +184,7 @@ def note_agreement(memory: Memory, planner: PlanTable) -> None:
     planner.levels[AGREEMENT] += (agreement - planner.levels[AGREEMENT]) / min(planner.at[STEPS] + 1, 1000)
 
 
-@rare
+@inner
 def plan_ahead(action: int, learner: Learner, planner: PlanTable) -> None:
     """Back up what the step has changed, then as many rows as the budget has."""
     memory, at, levels, A = learner.memory, planner.at, planner.levels, learner.memory.Q.shape[1]
@@ -218,7 +229,7 @@ def plan_ahead(action: int, learner: Learner, planner: PlanTable) -> None:
             queue_up(s, moved, planner)
 
 
-@kernel
+@inner
 def impatience(planner: PlanTable) -> float:
     """Probability of a uniform action, in case the model is wrong about how to end an episode: 0 if that works."""
     wait, endings = planner.at[WAIT], planner.at[ENDINGS]
@@ -229,7 +240,7 @@ def impatience(planner: PlanTable) -> float:
     return _IMPATIENCE if wait * endings > _PATIENCE * (planner.at[CREDITED] - wait) else 0.0
 
 
-@kernel
+@inner
 def is_repeated(k: int, memory: Memory) -> bool:
     """Whether a pathway before number `k` was in the same state."""
     found = False
@@ -238,7 +249,7 @@ def is_repeated(k: int, memory: Memory) -> bool:
     return bool(found)
 
 
-@kernel
+@inner
 def backed_up(s: int, a: int, learner: Learner, planner: PlanTable) -> float:
     """Q(s, a) by an expected backup on the model."""
     rules, layout, counts, model = learner.rules, learner.layout, learner.counts, planner.model
@@ -279,7 +290,7 @@ def backed_up(s: int, a: int, learner: Learner, planner: PlanTable) -> float:
     return float((1.0 - doubt) * q + doubt * max(optimistic, q))
 
 
-@kernel
+@inner
 def doubt_about(s: int, a: int, code: int, layout: Layout, planner: PlanTable) -> float:
     """ω: how little is known about taking `a` in `s`."""
     tried = planner.tried[s, a]
@@ -296,7 +307,7 @@ def doubt_about(s: int, a: int, code: int, layout: Layout, planner: PlanTable) -
     return float(max(min(doubt, 1.0 / (known + 1.0)), rest))
 
 
-@kernel
+@inner
 def queue_up(s: int, moved: float, planner: PlanTable) -> None:
     """Put a state into the heap, or move it up if its value moved by more than before."""
     queue, place, priority = planner.queue, planner.place, planner.priority
@@ -316,7 +327,7 @@ def queue_up(s: int, moved: float, planner: PlanTable) -> None:
     queue[i], place[s] = s, i + 1
 
 
-@kernel
+@inner
 def take_most_urgent(planner: PlanTable) -> int:
     """Take the state whose value moved the most out of the heap."""
     queue, place, priority = planner.queue, planner.place, planner.priority

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from lacuna.kernels.codes import value_in
-from lacuna.kernels.compiled import kernel, rare
+from lacuna.kernels.compiled import inner, kernel, rare
 from lacuna.kernels.space import Layout
 from lacuna.methods.memory import MOST_SUCCESSORS, FactoredTable
 from lacuna.models.component_counts import NO_PARENT
@@ -19,14 +19,13 @@ from lacuna.models.factored_model import FLOOR, RHO, RHO_2, M, parent_row, plain
 _CUT = 0.02
 
 
-@kernel
-def add_level(j: int, row: int, factor: float, least: float, model: FactoredTable) -> None:
-    """Add ``factor · n`` to the sum of each value in a row, and list the values that are new, as long as there is room.
+@inner
+def add_level(j: int, i: int, factor: float, least: float, model: FactoredTable) -> None:
+    """Add ``factor · n`` to the sum of each value in row `i`, and list the values that are new, while there is room.
 
     Rows are sorted, so that after the first share below `least` there are only smaller ones.
     """
     counts, sums = model.counts, model.sums
-    i = counts.head[row]
     length = min(counts.length[i], np.uint64(MOST_SUCCESSORS))
     for entry in range(counts.start[i], counts.start[i] + length):
         v, share = counts.code[entry], factor * counts.n[entry]
@@ -40,41 +39,51 @@ def add_level(j: int, row: int, factor: float, least: float, model: FactoredTabl
         sums[v] += share
 
 
-@kernel
+@inner
+def add_backoffs(j: int, before: int, factor: float, least: float, model: FactoredTable, layout: Layout) -> None:
+    """Add the levels below C_j(u, a, v), of which one transition would weigh `factor`, as long as they can matter."""
+    counts, unit = model.counts, model.unit
+    i = counts.head[plain_row(j, before, model, layout)]
+    factor *= RHO * unit / (counts.total[i] + RHO_2 * unit)
+    add_level(j, i, factor, least, model)
+    if factor * (RHO_2 * unit) > least:
+        i = counts.head[seen_row(j, model)]
+        factor *= RHO_2 * unit / (counts.total[i] + FLOOR * unit * layout.sizes[j])
+        add_level(j, i, factor, least, model)
+
+
+@inner
 def list_values(j: int, code: int, action: int, model: FactoredTable, layout: Layout) -> None:
     """List the values that component `j` may take after the state with this code, with their probabilities.
 
-    P_j, written as one sum over the levels of the backoff. Shares of no more than `_CUT` / size_j are left out.
+    P_j, written as one sum over the levels of the backoff. Shares of no more than `_CUT` / size_j are left out, and so
+    are levels that have no more than that to share out.
     """
     counts, unit, before = model.counts, model.unit, value_in(code, j, layout)
     least, factor = _CUT / layout.sizes[j], 1.0
     model.length[j] = 0
     if model.search.parent[j] != NO_PARENT:
-        row = parent_row(j, code, action, model, layout)
-        total = counts.total[counts.head[row]]
-        factor /= total + M * unit
-        add_level(j, row, factor, least, model)
+        i = counts.head[parent_row(j, code, action, model, layout)]
+        factor /= counts.total[i] + M * unit
+        add_level(j, i, factor, least, model)
         factor *= M * unit
-    row = value_row(j, before, action, model, layout)
-    factor /= counts.total[counts.head[row]] + RHO * unit
-    add_level(j, row, factor, least, model)
-    row = plain_row(j, before, model, layout)
-    factor *= RHO * unit / (counts.total[counts.head[row]] + RHO_2 * unit)
-    add_level(j, row, factor, least, model)
-    row = seen_row(j, model)
-    factor *= RHO_2 * unit / (counts.total[counts.head[row]] + FLOOR * unit * layout.sizes[j])
-    add_level(j, row, factor, least, model)
+    if factor > least:
+        i = counts.head[value_row(j, before, action, model, layout)]
+        factor /= counts.total[i] + RHO * unit
+        add_level(j, i, factor, least, model)
+        if factor * (RHO * unit) > least:
+            add_backoffs(j, before, factor, least, model, layout)
     total_chance = 0.0
-    for i in range(model.length[j]):
-        v = model.value[j, i]
-        model.chance[j, i] = model.sums[v]
+    for e in range(model.length[j]):
+        v = model.value[j, e]
+        model.chance[j, e] = model.sums[v]
         total_chance += model.sums[v]
         model.sums[v] = 0.0
-    for i in range(model.length[j]):
-        model.chance[j, i] /= total_chance
+    for e in range(model.length[j]):
+        model.chance[j, e] /= total_chance
 
 
-@kernel
+@inner
 def n_products(model: FactoredTable) -> float:
     """How many states the product of the lists has."""
     states = 1.0

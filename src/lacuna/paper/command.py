@@ -48,7 +48,8 @@ def paper(
         raise typer.Exit(1) from error
     about = gathered.about
     made = f"{about['runs_made_now']:,} of them now" if about["runs_made_now"] else "all of them before"
-    typer.echo(f"{about['runs']:,} runs of {about['steps']:,} steps, {made}; {about['seconds']:.0f} seconds", err=True)
+    runs = f"{about['runs']:,} runs of up to {about['steps']:,} steps"
+    typer.echo(f"{runs}, {made}; {about['seconds']:.0f} seconds", err=True)
     typer.echo("judging the claims, drawing the figures …", err=True)
     findings, files = write_up(gathered)
     typer.echo(summary(findings))

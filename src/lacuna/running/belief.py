@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import decode
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.space import Layout
 from lacuna.mdp.tabular import Dynamics
 from lacuna.missingness.mechanism import mask_probability
@@ -89,7 +89,7 @@ def take_evidence(action: int, masked: bool, scene: Scene, layout: Layout, knowl
             belief[z, s] /= total
 
 
-@kernel
+@inner
 def best_on_average(knowledge: Knowledge, values: NDArray[np.float64]) -> int:
     """The action argmax Σ b(s) Q*(s, a); of equals the one that ends soonest, the lowest-numbered; `values` is scratch.
 

@@ -8,12 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import copy_into
-from lacuna.kernels.compiled import kernel
-from lacuna.kernels.counts import has_room
-from lacuna.learning.learner import act, begin, learn
-from lacuna.methods.memory import Learner, PlanTable
-from lacuna.models.component_counts import most_adds
-from lacuna.models.factored_model import most_counts
+from lacuna.kernels.compiled import inner, kernel
+from lacuna.learning.learner import act, begin, fits, learn
+from lacuna.methods.memory import Learner
 from lacuna.running.knowledge import Knowledge
 from lacuna.running.measures import Notes, Tally, note, score
 from lacuna.running.scene import FRESH, Numbers, Scene, Step, enter, go, has_numbers
@@ -76,7 +73,7 @@ def run_steps(
     return n
 
 
-@kernel
+@inner
 def start(before: int, scene: Scene, learner: Learner, knowledge: Knowledge | None, numbers: Numbers) -> None:
     """Start an episode after one that stopped in true state `before`; -1 in a fresh world."""
     state = enter(0 if before < 0 else scene.world.restart[before], scene, numbers)
@@ -86,20 +83,7 @@ def start(before: int, scene: Scene, learner: Learner, knowledge: Knowledge | No
         begin_knowing(before < 0, state, scene, learner, knowledge, learner.planner, numbers)
 
 
-@kernel
-def fits(learner: Learner, planner: PlanTable | None) -> bool:
-    """Whether what one step may teach fits into the counts."""
-    components = learner.components
-    if planner is not None and not (
-        has_room(most_counts(learner.layout.sizes.shape[0], learner.rules.K), planner.model.counts)
-        and has_room(1, planner.leads)
-    ):
-        return False
-    more = most_adds(learner.layout.sizes.shape[0], components)
-    return has_room(learner.rules.K, learner.counts) and has_room(more, components.counts)
-
-
-@kernel
+@inner
 def keep(t: int, action: int, step: Step, scene: Scene, learner: Learner, trace: Trace) -> None:
     """Write one step into a trace."""
     trace.state[t] = step.state

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.space import Layout
 from lacuna.mdp.tabular import Dynamics
 from lacuna.methods.memory import Learner
@@ -56,7 +56,7 @@ def blank_tally(n_actions: int, d: int, K: int) -> Tally:
     )
 
 
-@kernel
+@inner
 def score_guesses(
     observation: NDArray[np.int64], truth: int, C: NDArray[np.int64], layout: Layout, tally: Tally
 ) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import Observed
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner
 from lacuna.mdp.tabular import Dynamics
 from lacuna.running.knowledge import Knowledge
 
 
-@kernel
+@inner
 def draw_agreeing(
     first: int, end: int, states: NDArray[np.int64], probability: NDArray[np.float64], observed: Observed,
     codes: NDArray[np.int64], u: float,
@@ -44,7 +44,7 @@ def draw_agreeing(
     return 0  # never reached: left < agreeing
 
 
-@kernel
+@inner
 def draw_start(before: int, world: Dynamics, knowledge: Knowledge, observed: Observed, u: float) -> int:
     """A true state to start in, after an episode that a pathway takes to have stopped in `before`; -1 if none did."""
     way = 0 if before < 0 else world.restart[before]
@@ -52,7 +52,7 @@ def draw_start(before: int, world: Dynamics, knowledge: Knowledge, observed: Obs
     return draw_agreeing(first, end, world.start_state, knowledge.start_probability, observed, world.codes, u)
 
 
-@kernel
+@inner
 def draw_next(before: int, action: int, world: Dynamics, knowledge: Knowledge, observed: Observed, u: float) -> int:
     """A true state that `action` may have led to."""
     row = before * world.n_actions + action

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.streams import Uniforms
 from lacuna.mdp.dynamics import move, start_state
 from lacuna.mdp.tabular import Dynamics
@@ -52,7 +52,7 @@ class Step(NamedTuple):
     """Terminated or cut off: a new episode starts."""
 
 
-@kernel
+@inner
 def has_numbers(numbers: Numbers) -> bool:
     """Whether enough numbers are waiting for one more step."""
     return bool(
@@ -69,7 +69,7 @@ def ready(uniforms: Uniforms) -> int:
     return int(uniforms.block.shape[0] - uniforms.cursor[0])
 
 
-@kernel
+@inner
 def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
     """Show the true state, minus what the mechanism hides, as the new observation; -1 is "no action yet"."""
     place, world = scene.place, scene.world
@@ -84,7 +84,7 @@ def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
         scene.observation[j] = value - int(scene.mask[j]) * (value + 1)
 
 
-@kernel
+@inner
 def enter(way: int, scene: Scene, numbers: Numbers) -> int:
     """Start an episode in one of the world's ways, and look; gives the true state."""
     scene.place[FRESH] = 0
@@ -95,7 +95,7 @@ def enter(way: int, scene: Scene, numbers: Numbers) -> int:
     return state
 
 
-@kernel
+@inner
 def go(action: int, scene: Scene, numbers: Numbers) -> Step:
     """Take an action in the world, and look."""
     world, place = scene.world, scene.place

@@ -7,7 +7,7 @@ which nothing is hidden.
 from __future__ import annotations
 
 from lacuna.kernels.codes import copy_into, decode, is_complete
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels.compiled import inner
 from lacuna.kernels.counts import Counts, count_bytes
 from lacuna.kernels.exclusive import Entry
 from lacuna.kernels.memory_limit import ask_for
@@ -96,7 +96,7 @@ def _bytes(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> int:
     return found
 
 
-@kernel
+@inner
 def begin_knowing(
     fresh: bool, state: int, scene: Scene, learner: Learner, knowledge: Knowledge, planner: PlanTable | None,
     numbers: Numbers,
@@ -121,7 +121,7 @@ def begin_knowing(
     move_pathways(scene, learner, knowledge)
 
 
-@kernel
+@inner
 def act_knowing(learner: Learner, knowledge: Knowledge, numbers: Numbers) -> int:
     """Choose an action."""
     if knowledge.knows == _STATE:
@@ -131,7 +131,7 @@ def act_knowing(learner: Learner, knowledge: Knowledge, numbers: Numbers) -> int
     return act(learner.rules, learner.memory, learner.planner, numbers.exploration)
 
 
-@kernel
+@inner
 def learn_knowing(
     action: int, step: Step, scene: Scene, learner: Learner, knowledge: Knowledge, planner: PlanTable | None,
     numbers: Numbers,
@@ -163,7 +163,7 @@ def learn_knowing(
     move_pathways(scene, learner, knowledge)
 
 
-@kernel
+@inner
 def move_pathways(scene: Scene, learner: Learner, knowledge: Knowledge) -> None:
     """Move the pathways on to the true states drawn for them."""
     world, memory = scene.world, learner.memory
