@@ -23,7 +23,8 @@ from lacuna import Problem, Settings
 from lacuna.bench.measure import _big_map
 from lacuna.kernels.codes import pack, unpack
 from lacuna.kernels.compiled import kernel
-from lacuna.learning.agent import Agent, agent_bytes
+from lacuna.learning.agent import Agent
+from lacuna.learning.tables import table_bytes
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.memory import OPTIMISTIC, VISITED, Learner, PlanTable
 from lacuna.missingness import mcar
@@ -141,7 +142,7 @@ def show_size(name: str, mdp: TabularMDP, gamma: float) -> None:
     counts = agent.model.nbytes + agent.planner.model.counts.nbytes + agent.planner.leads.nbytes
     # A row of every table for each visited state; what is not visited takes no memory.
     tables = sum(array[:1].nbytes for array in agent.planner.table if isinstance(array, np.ndarray)) + 8 * mdp.n_actions
-    most = agent_bytes(mdp.space, mdp.n_actions, agent.settings)
+    most = table_bytes(mdp.space, mdp.n_actions, agent.settings)
     size = f"{(counts + visited * tables) / 2**20:.1f} | {most / 2**20:.1f}"
     print(f"| {name} | {mdp.space.n_states:,} | {visited:,} | {best:.1f} | {size} |", flush=True)
 
