@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from lacuna.checks import check_agent, check_mechanism, check_world
     from lacuna.kernels.space import Space
     from lacuna.learning.agent import Agent
+    from lacuna.live.trial import Trial
     from lacuna.mdp.environment import TabularEnv
     from lacuna.mdp.solve import evaluate, solve
     from lacuna.mdp.tabular import TabularMDP
     from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
     from lacuna.methods.table import METHODS, YARDSTICKS
     from lacuna.missingness import Mechanism, MissingObservation
+    from lacuna.protocol.file import TrialFile
     from lacuna.running.play import play
     from lacuna.running.run import Run
     from lacuna.running.trials import Problem, run_trial, run_trials
@@ -49,6 +51,8 @@ __all__ = [
     "Study",
     "TabularEnv",
     "TabularMDP",
+    "Trial",
+    "TrialFile",
     "__version__",
     "check_agent",
     "check_mechanism",
@@ -79,6 +83,8 @@ _HOME = {
     "Study": "study.spec",
     "TabularEnv": "mdp.environment",
     "TabularMDP": "mdp.tabular",
+    "Trial": "live.trial",
+    "TrialFile": "protocol.file",
     "YARDSTICKS": "methods.table",
     "check_agent": "checks",
     "check_mechanism": "checks",

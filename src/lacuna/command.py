@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lacuna import __version__
+from lacuna.audit.command import app as trial_app
 from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings
 from lacuna.methods.table import METHODS
 from lacuna.paper.command import paper
@@ -35,6 +36,7 @@ app = typer.Typer(
 
 
 app.add_typer(study_app, name="study")
+app.add_typer(trial_app, name="trial")
 app.command()(paper)
 
 

@@ -1,0 +1,143 @@
+"""Let a trial go on with another version of lacuna: if it computes the same, or from the state that was left.
+
+A store that was written by another version is read-only. `upgrade` computes its whole log again. If everything is
+equal, the trial goes on. If not, it goes on only if that is accepted, with a reason: then the state is carried over as
+the older version left it, as arrays. From there on the new version computes; what is before, only the older one can
+compute again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from lacuna.live import snapshot
+from lacuna.live.recovery import is_computed_here, landmarks, open_store, read_secret, start_of
+from lacuna.live.replay import ReplayError, begin_state, provenance, replay
+from lacuna.live.state import TrialState
+from lacuna.live.writer import Writer
+from lacuna.record.events import NEUTRAL, now
+from lacuna.record.keys import DrawsKey
+from lacuna.record.log import Entry, check, make_entry, verify
+from lacuna.record.store import Store, StoreError
+from lacuna.validation import shown
+
+MAX_REASON = 500
+"""Most characters of a reason in the log."""
+
+Watch = Callable[[int, int], None]
+"""Is told how many events there are, and how many are done."""
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """What an upgrade found.
+
+    Attributes
+    ----------
+    replayed
+        How many events were computed again and are equal.
+    seq
+        Number of the `upgrade` event; None if there was nothing to do.
+    difference
+        The first difference, if the state was carried over in spite of it.
+    """
+
+    replayed: int
+    seq: int | None
+    difference: str | None = None
+
+
+def read_reason(reason: object) -> str:
+    """Give the reason of a change to a trial, or say what is wrong."""
+    if not isinstance(reason, str) or not 1 <= len(reason.strip()) <= MAX_REASON or not reason.isprintable():
+        raise ValueError(f"the reason is {shown(reason)}; it must be one line of 1 to {MAX_REASON} characters")
+    return reason.strip()
+
+
+def watched(entries: Iterable[Entry], total: int, watch: Watch | None) -> Iterator[Entry]:
+    """Give the same events, and tell how far they are."""
+    for done, entry in enumerate(entries):
+        if watch is not None and done % 256 == 0:
+            watch(total, done)
+        yield entry
+
+
+def upgrade(
+    where: str | os.PathLike[str], *, accept: bool = False, reason: str | None = None, watch: Watch | None = None
+) -> Upgraded:
+    """Let a trial that was run by another version go on with this one.
+
+    Parameters
+    ----------
+    where
+        Its store, or its trial file.
+    accept
+        Whether to go on if this version computes something else than what is in the log. The state is then carried
+        over from the last snapshot, after which nothing may have happened: let the older version make one, with
+        ``lacuna trial update``.
+    reason
+        Why; it is logged, and needed to accept a difference.
+    watch
+        Is told how far it is.
+
+    Raises
+    ------
+    ReplayError
+        There is a difference, and it was not accepted; nothing was changed.
+    """
+    why = read_reason(reason) if reason is not None or accept else None
+    store, path, _ = open_store(where)
+    try:
+        secret = read_secret(path, store)
+        marks = landmarks(store)
+        if is_computed_here(store, marks):
+            return Upgraded(0, None)
+        difference, digest, first = None, None, 0
+        try:
+            start = start_of(store, secret.draws_key, marks)
+            first = start.seq + 1
+            entries = watched(store.read(first), store.head.seq - start.seq, watch)
+            state, _ = replay(entries, secret.draws_key, start.state, start.head)
+            done = store.head.seq - start.seq
+        except ReplayError as error:
+            difference, done = str(error), max(error.seq - first, 0)
+            if not accept:
+                message = f"this version computes something else, so the trial stays as it is: {error}"
+                raise ReplayError(f"{message}; --accept with a --reason carries the state over", error.seq) from error
+            state = _left(store, secret.draws_key)
+            content = snapshot.to_bytes(state, store.head.seq + 1)
+            digest = store.put_source(content)
+        seq = store.head.seq + 1
+        event: dict[str, Any] = {"kind": "upgrade", "provenance": provenance(), "reason": why, "state": digest}
+        store.append([make_entry(store.head, {"seq": seq, "at": now()} | event)])
+        Writer(state, store, secret.draws_key, now).snapshot()
+        return Upgraded(done, seq, difference)
+    finally:
+        store.close()
+
+
+def _left(store: Store, draws_key: DrawsKey) -> TrialState:
+    """The state that the older version left, from a snapshot that the log names and after which nothing happened."""
+    for _ in verify(store.read(), head=store.head):
+        pass
+    found = store.get_snapshot()
+    advice = "let the older version make one at the end, with lacuna trial update"
+    if found is None:
+        raise StoreError(f"there is no snapshot from which the state could be carried over; {advice}")
+    seq, content = found
+    for entry in store.read(seq + 1):
+        body = check(entry) or {"kind": None}
+        if entry.seq == seq + 1 and (body["kind"] != "snapshot" or body["digest"] != sha256(content).hexdigest()):
+            raise StoreError(f"the log does not name the last snapshot, that of event {seq}; {advice}")
+        if body["kind"] not in NEUTRAL:
+            raise StoreError(f"the last snapshot is of event {seq}, and event {entry.seq} changed the state; {advice}")
+    if store.head.seq == seq:
+        raise StoreError(f"the log does not name the last snapshot, that of event {seq}; {advice}")
+    state = begin_state(check(store.entry(0)), draws_key)
+    if snapshot.from_bytes(content, f"the snapshot of event {seq}", state, carried=True) != seq:
+        raise StoreError(f"the snapshot of event {seq} is that of another event; {advice}")
+    return state

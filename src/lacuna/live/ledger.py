@@ -1,0 +1,163 @@
+"""Every decision of a trial in arrays, a row for each: whose it is, what it led to, and what was learned from it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.space import MISSING
+from lacuna.live.steps import Steps
+from lacuna.methods.memory import NO_STATE
+from lacuna.methods.qlearning import MAX_REWARD
+from lacuna.methods.savefile import Arrays, take
+
+HAS_NEXT, ENDS, TAUGHT, CREDITED, CLOSED, ABSENT, OUTSIDE, BY_DEFAULT, SHOWN, NOT_SHOWN = (1 << i for i in range(10))
+"""Flags of a decision: its next context has arrived; it is the last of its participant; its transition was counted; its
+reward was taken in, will never be; nobody asked; it is no part of what is learned, as a fall-back; its reward was
+filled in; it was delivered, or not."""
+
+_NOT_OPEN = CREDITED | CLOSED | ABSENT | OUTSIDE
+
+_FIRST_ROWS = 64
+MAX_T = 2**53
+"""Numbers of decision points, times in milliseconds: exact in every reader of JSON."""
+
+
+class Ledger:
+    """The decisions of a trial, in the order in which they were made.
+
+    Parameters
+    ----------
+    K, d
+        Number of pathways and of components.
+    """
+
+    def __init__(self, K: int, d: int) -> None:
+        self.n = 0
+        self._K, self._d = K, d
+        self.steps: Steps
+        self.reported: NDArray[np.float64]
+        self._allot(_FIRST_ROWS)
+
+    def _allot(self, rows: int) -> None:
+        """Make arrays for so many rows, and keep what is there."""
+        K, d = self._K, self._d
+        S, S_next = (np.full((rows, K), NO_STATE, dtype=np.int32) for _ in range(2))
+        previous, seen = (np.full((rows, d), MISSING, dtype=np.int32) for _ in range(2))
+        action, ends = np.zeros(rows, dtype=np.int32), np.zeros(rows, dtype=np.bool_)
+        fresh = Steps(S, S_next, previous, seen, action, np.full(rows, np.nan), ends)
+        person, t, at, revision, flags = (np.zeros(rows, dtype=np.int64) for _ in range(5))
+        reported = np.full(rows, np.nan)
+        if self.n:
+            for name in Steps._fields:
+                getattr(fresh, name)[: self.n] = getattr(self.steps, name)[: self.n]
+            for new, old in zip((person, t, at, revision, flags), self._about, strict=True):
+                new[: self.n] = old[: self.n]
+            reported[: self.n] = self.reported[: self.n]
+        self.steps, self.reported = fresh, reported
+        self.person, self.t, self.at, self.revision, self.flags = person, t, at, revision, flags
+
+    @property
+    def _about(self) -> tuple[NDArray[np.int64], ...]:
+        return self.person, self.t, self.at, self.revision, self.flags
+
+    def add(self, person: int, t: int, at: int, action: int, flags: int = 0) -> int:
+        """Note a decision; gives its row."""
+        if self.n == self.t.shape[0]:
+            self._allot(2 * self.n)
+        row, self.n = self.n, self.n + 1
+        self.person[row], self.t[row], self.at[row], self.flags[row] = person, t, at, flags
+        self.steps.action[row] = action
+        return row
+
+    def has(self, row: int, flag: int) -> bool:
+        """Whether a decision has one of these flags."""
+        return bool(self.flags[row] & flag)
+
+    def mark(self, rows: int | NDArray[np.int64], flag: int) -> None:
+        """Give decisions a flag."""
+        self.flags[rows] |= flag
+
+    def end(self, row: int) -> None:
+        """Mark the last decision of a participant."""
+        self.mark(row, ENDS)
+        self.steps.terminated[row] = True
+
+    def reward(self, row: int) -> float | None:
+        """The reward of a decision, None if it is not known."""
+        reward = float(self.steps.reward[row])
+        return None if np.isnan(reward) else reward
+
+    def report(self, row: int, reward: float | None, delivered: bool | None) -> None:
+        """Note what was reported of a decision, whether or not it is learned from."""
+        if reward is not None:
+            self.reported[row] = reward
+            self.revision[row] += 1
+        if delivered is not None:
+            self.flags[row] = self.flags[row] & ~(SHOWN | NOT_SHOWN) | (SHOWN if delivered else NOT_SHOWN)
+
+    def knows(self, row: int, reward: float | None, delivered: bool | None) -> bool:
+        """Whether this was reported last."""
+        same = delivered is None or self.has(row, SHOWN if delivered else NOT_SHOWN)
+        return same and (reward is None or bool(self.reported[row] == reward))
+
+    def uses(self, row: int) -> bool:
+        """Whether the reward that was reported last is learned from, now or later."""
+        return self.reward(row) == self.reported[row] and not self.has(row, CLOSED | ABSENT | OUTSIDE | BY_DEFAULT)
+
+    def is_open(self, row: int) -> bool:
+        """Whether its reward may still be learned from."""
+        return not self.has(row, _NOT_OPEN)
+
+    def to_teach(self) -> NDArray[np.int64]:
+        """Rows whose transition is to be counted."""
+        flags = self.flags[: self.n]
+        return np.flatnonzero((flags & HAS_NEXT > 0) & (flags & TAUGHT == 0))
+
+    def to_credit(self) -> NDArray[np.int64]:
+        """Rows whose reward is to be taken in."""
+        flags, reward = self.flags[: self.n], self.steps.reward[: self.n]
+        open_ = flags & _NOT_OPEN == 0
+        return np.flatnonzero(open_ & (flags & (HAS_NEXT | ENDS) > 0) & ~np.isnan(reward))
+
+    def without_reward(self, before: int) -> NDArray[np.int64]:
+        """Open rows of decisions made before a time that have no reward."""
+        flags, reward = self.flags[: self.n], self.steps.reward[: self.n]
+        open_ = flags & _NOT_OPEN == 0
+        return np.flatnonzero(open_ & np.isnan(reward) & (self.at[: self.n] < before))
+
+    def credited(self) -> NDArray[np.int64]:
+        """Rows whose reward was taken in."""
+        return np.flatnonzero(self.flags[: self.n] & CREDITED)
+
+    def to_arrays(self) -> Arrays:
+        """All of it as arrays, for a file."""
+        n, known = self.n, ~np.isnan(self.steps.reward[: self.n])
+        names = ("person", "t", "at", "revision", "flags")
+        arrays: Arrays = {f"ledger_{name}": own[:n] for name, own in zip(names, self._about, strict=True)}
+        arrays |= {
+            f"ledger_{name}": getattr(self.steps, name)[:n] for name in ("S", "S_next", "previous", "seen", "action")
+        }
+        arrays |= {"ledger_rewarded": np.flatnonzero(known), "ledger_reward": self.steps.reward[:n][known]}
+        return arrays | {"ledger_reported": self.reported[:n][self.revision[:n] > 0]}
+
+    def from_arrays(self, arrays: Arrays, people: int, rows: int, n_actions: int, sizes: tuple[int, ...]) -> None:
+        """Fill an empty ledger from what `to_arrays` gave, whatever the file says; `rows` is how many Q has."""
+        n = arrays["ledger_t"].shape[0]
+        self._allot(max(_FIRST_ROWS, n))
+        self.n = n
+        last = np.array(sizes) - 1
+        limits = {"person": (0, people - 1), "t": (0, MAX_T), "at": (0, MAX_T), "revision": (0, MAX_T)}
+        for name, (low, high) in (limits | {"flags": (0, 2 * NOT_SHOWN - 1)}).items():
+            getattr(self, name)[:n] = take(arrays, f"ledger_{name}", "int64", (n,), low, high)
+        steps, K, d = self.steps, self._K, self._d
+        steps.S[:n] = take(arrays, "ledger_S", "int32", (n, K), NO_STATE, rows - 1)
+        steps.S_next[:n] = take(arrays, "ledger_S_next", "int32", (n, K), NO_STATE, rows - 1)
+        steps.previous[:n] = take(arrays, "ledger_previous", "int32", (n, d), MISSING, last)
+        steps.seen[:n] = take(arrays, "ledger_seen", "int32", (n, d), MISSING, last)
+        steps.action[:n] = take(arrays, "ledger_action", "int32", (n,), 0, n_actions - 1)
+        steps.terminated[:n] = self.flags[:n] & ENDS > 0
+        rewarded = take(arrays, "ledger_rewarded", "int64", (None,), 0, n - 1)
+        steps.reward[rewarded] = take(arrays, "ledger_reward", "float64", rewarded.shape, -MAX_REWARD, MAX_REWARD)
+        told = np.flatnonzero(self.revision[:n])
+        self.reported[told] = take(arrays, "ledger_reported", "float64", told.shape, -MAX_REWARD, MAX_REWARD)

@@ -1,0 +1,160 @@
+"""Where a trial is found, and its state computed from the last snapshot and what the log says since."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lacuna.kernels.compiled import kernels_digest
+from lacuna.live import snapshot
+from lacuna.live.replay import begin_state, replay
+from lacuna.live.state import TrialState
+from lacuna.methods.savefile import SaveFileError
+from lacuna.protocol.file import TrialFile
+from lacuna.record.keys import DrawsKey, Secret
+from lacuna.record.log import Head, LogError, check
+from lacuna.record.sqlite import SqliteStore
+from lacuna.record.store import Store, StoreError, sqlite_path
+
+
+class OtherKernelsError(StoreError):
+    """A store that was written by other kernels: it is read-only until it was upgraded."""
+
+
+def secret_path(store: Path) -> Path:
+    """Where the secret of the trial in a store is kept."""
+    return store.with_name(f"{store.name}.secret")
+
+
+def find_store(where: str | os.PathLike[str]) -> tuple[Path, TrialFile | None]:
+    """Give the file of a store, named by itself, by its address or by a trial file; and the trial file, if it was."""
+    text = os.fspath(where)
+    if text.startswith("sqlite:") or "://" in text:
+        return sqlite_path(text), None
+    path = Path(text)
+    if path.suffix == ".toml":
+        file = TrialFile.read(path)
+        return sqlite_path(file.store), file
+    return path, None
+
+
+def open_store(where: str | os.PathLike[str], *, write: bool = True) -> tuple[SqliteStore, Path, TrialFile | None]:
+    """Open the store of a trial."""
+    path, file = find_store(where)
+    if not path.exists():
+        raise StoreError(f"{path} is not there; begin the trial with: lacuna trial init FILE")
+    return SqliteStore.open(path, file.name if file is not None else None, write=write), path, file
+
+
+def read_secret(path: Path, store: Store) -> Secret:
+    """Read the secret of the trial in a store, which lies beside it."""
+    found = Secret.read(secret_path(path))
+    if (check(store.entry(0)) or {}).get("secret") != found.fingerprint:
+        raise ValueError(f"{secret_path(path)} is not the secret of the trial {store.trial!r}")
+    return found
+
+
+def landmarks(store: Store) -> list[dict[str, Any]]:
+    """The upgrades and the erasures in a log, in order."""
+    kinds = ("upgrade", "redact")
+    words = tuple(f'"kind":"{kind}"'.encode() for kind in kinds)
+    found = [
+        content
+        for entry in store.read(1)
+        if isinstance(entry.body, bytes) and any(word in entry.body for word in words) and (content := check(entry))
+    ]
+    return [content for content in found if content["kind"] in kinds]
+
+
+def computed_by(store: Store, marks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Provenance of the last events of a log: that of the last upgrade among its landmarks, or of its beginning."""
+    begin: dict[str, Any] = check(store.entry(0)) or {}
+    return dict([body for body in (begin, *marks) if "provenance" in body][-1]["provenance"])
+
+
+def is_computed_here(store: Store, marks: list[dict[str, Any]]) -> bool:
+    """Whether the last events of a log were computed by these kernels."""
+    return bool(computed_by(store, marks)["kernels"] == kernels_digest())
+
+
+@dataclass(frozen=True)
+class Start:
+    """The first event from which a log can be computed again, and the state after it.
+
+    Attributes
+    ----------
+    why
+        ``"begin"``, ``"upgrade"`` if the state was carried over then, ``"redact"`` if bodies before it were erased.
+    """
+
+    head: Head
+    state: TrialState
+    why: str
+
+    @property
+    def seq(self) -> int:
+        """Number of the event."""
+        return self.head.seq
+
+
+def start_of(store: Store, draws_key: DrawsKey, marks: list[dict[str, Any]]) -> Start:
+    """Give where the events of a trial can be computed from: its beginning, or the last state that its log keeps.
+
+    An upgrade that carried a state over, and an erasure, name the state with which the trial went on. The store keeps
+    it for good, as a source under its SHA-256.
+    """
+    state, kept = begin_state(check(store.entry(0)), draws_key), _kept(marks)
+    if kept is None:
+        return Start(store.entry(0).head, state, "begin")
+    seq, kind, digest = (kept[key] for key in ("seq", "kind", "state"))
+    if snapshot.from_bytes(store.source(digest), f"the state kept at event {seq}", state, carried=True) != seq:
+        raise LogError(f"event {seq}: the state kept there is that of another event", seq)
+    return Start(store.entry(seq).head, state, kind)
+
+
+def _kept(marks: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The last landmark that keeps a state."""
+    return next((body for body in reversed(marks) if body["state"] is not None), None)
+
+
+def recover(store: Store, draws_key: DrawsKey, *, at_most: int | None = None) -> TrialState:
+    """Give the state after the last event, from the last snapshot on.
+
+    Everything after the snapshot is computed again and compared with the log. A snapshot that cannot be read, or is not
+    the one that the log names, is passed over. So is one before a state that the log keeps (`start_of`): what lies
+    between them was computed by other kernels, or was erased.
+    """
+    marks = landmarks(store)
+    if not is_computed_here(store, marks):
+        last = computed_by(store, marks)["kernels"]
+        raise OtherKernelsError(
+            f"the trial {store.trial!r} was last run by other kernels ({last}; these are {kernels_digest()}), so it is "
+            "read-only; lacuna trial upgrade replays it and lets it go on"
+        )
+    first = (_kept(marks) or {"seq": 0})["seq"]
+    while (found := store.get_snapshot(at_most)) is not None and found[0] >= first:
+        state = state_at(store, draws_key, *found)
+        if state is not None:
+            return replay(store.read(found[0] + 1), draws_key, state, store.entry(found[0]).head)[0]
+        at_most = found[0] - 1
+    start = start_of(store, draws_key, marks)
+    return replay(store.read(start.seq + 1), draws_key, start.state, start.head)[0]
+
+
+def state_at(store: Store, draws_key: DrawsKey, seq: int, content: bytes) -> TrialState | None:
+    """Give the state that a snapshot holds; None if it cannot be read, or the log names another one."""
+    state = begin_state(check(store.entry(0)), draws_key)
+    try:
+        of = snapshot.from_bytes(content, f"the snapshot of event {seq}", state)
+    except SaveFileError:
+        return None
+    return state if of == seq and _is_named(store, seq, content) else None
+
+
+def _is_named(store: Store, seq: int, content: bytes) -> bool:
+    """Whether the log names this snapshot. One that it does not name could be anything."""
+    body = (check(store.entry(seq + 1)) if store.head.seq > seq else None) or {}
+    return body.get("kind") == "snapshot" and body.get("digest") == hashlib.sha256(content).hexdigest()

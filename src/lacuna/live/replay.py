@@ -1,0 +1,147 @@
+"""Compute a trial again from its log, and stop at the first difference."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numba
+import numpy as np
+
+from lacuna.kernels.compiled import kernels_digest
+from lacuna.live.state import TrialState
+from lacuna.protocol.file import TrialFile
+from lacuna.protocol.numbers import Numbers
+from lacuna.record.events import INPUTS
+from lacuna.record.keys import DrawsKey
+from lacuna.record.log import START, Entry, Head, LogError, checked, describe
+from lacuna.validation import shown
+from lacuna.version import RESULTS_VERSION, __version__
+
+_EVERY = ("seq", "kind", "at")
+
+
+class ReplayError(ValueError):
+    """A log that says something else than what is computed from it.
+
+    Attributes
+    ----------
+    seq : int
+        Number of the first event that differs.
+    """
+
+    def __init__(self, message: str, seq: int) -> None:
+        super().__init__(message)
+        self.seq = seq
+
+
+class RedactedError(ValueError):
+    """A log from which a body was erased that a replay needs."""
+
+
+def provenance() -> dict[str, Any]:
+    """What computes: versions and machine, for the log."""
+    libc = " ".join(platform.libc_ver()).strip()
+    return {
+        "lacuna": __version__, "results": RESULTS_VERSION, "kernels": kernels_digest(), "numpy": np.__version__,
+        "numba": numba.__version__, "python": platform.python_version(), "libc": libc, "machine": platform.machine(),
+    }  # fmt: skip
+
+
+def begin_body(file: TrialFile, secret_fingerprint: str, draws_key: DrawsKey) -> dict[str, Any]:
+    """The inputs of the first event."""
+    return {
+        "file": file.text, "digest": file.digest, "secret": secret_fingerprint, "draws": draws_key.fingerprint,
+        "provenance": provenance(), "numbers": Numbers.of(file).written,
+    }  # fmt: skip
+
+
+def begin_state(content: Mapping[str, Any] | None, draws_key: DrawsKey) -> TrialState:
+    """Give the state after event 0, checked against the log."""
+    if content is None or content.get("kind") != "begin":
+        raise LogError("event 0: it is not the beginning of a trial", 0)
+    if content.get("draws") != draws_key.fingerprint:
+        raise ReplayError("event 0: the log was made with another draws key than this one", 0)
+    file = TrialFile.parse(str(content.get("file")), "the trial file in the log")
+    if difference := _first_difference(content, {"digest": file.digest}):
+        raise ReplayError(f"event 0: {difference}", 0)
+    try:
+        return TrialState(file, draws_key, content.get("numbers"))
+    except ValueError as error:
+        raise ReplayError(f"event 0: {error}", 0) from None
+
+
+def replay(
+    entries: Iterable[Entry], draws_key: DrawsKey, state: TrialState | None = None, after: Head = START
+) -> tuple[TrialState, Head]:
+    """Compute events again and compare; gives the state after the last of them, and the end of the log.
+
+    Parameters
+    ----------
+    entries
+        The events after `after`; the chain is verified on the way.
+    draws_key
+        Of the trial.
+    state
+        The state after the event `after`, which is moved on; None to begin with event 0.
+    after
+        Where to begin.
+    """
+    head = after
+    for entry, content in checked(entries, after):
+        if state is None:
+            state = begin_state(content, draws_key)
+        else:
+            replay_event(entry, content, state)
+        head = entry.head
+    if state is None:
+        raise LogError("event 0 is missing: the log is empty", 0)
+    return state, head
+
+
+def replay_event(entry: Entry, content: dict[str, Any] | None, state: TrialState) -> None:
+    """Apply one event and compare what it gives with what is logged."""
+    if content is None:
+        raise RedactedError(
+            f"event {entry.seq} was redacted, so what follows cannot be computed from here; "
+            "replay from a snapshot after it"
+        )
+    kind = content["kind"]
+    inputs = INPUTS.get(kind)
+    if inputs is None or kind == "begin":
+        what = f"its kind is {shown(kind)}, which this version does not know"
+        raise LogError(f"{describe(entry, content)}: {what}", entry.seq)
+    if missing := [key for key in inputs if key not in content]:
+        raise LogError(f"{describe(entry, content)}: it lacks {missing[0]!r}", entry.seq)
+    try:
+        outputs = state.apply(content)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ReplayError(f"{describe(entry, content)}: it cannot have happened: {reason}", entry.seq) from error
+    difference = _first_difference(content, outputs)
+    if difference is None and (unknown := sorted(content.keys() - {*inputs, *outputs, *_EVERY})):
+        difference = f"it holds {unknown[0]!r}, which no {kind} has"
+    if difference is not None:
+        raise ReplayError(f"{describe(entry, content)}: {difference}", entry.seq)
+
+
+def _first_difference(logged: Mapping[str, Any], computed: Mapping[str, Any]) -> str | None:
+    """Say which field differs first; None if none does."""
+    for key, value in computed.items():
+        if key not in logged:
+            return f"it lacks {key!r}, which is {shown(value)} here"
+        if (found := _difference(key, logged[key], value)) is not None:
+            return found
+    return None
+
+
+def _difference(key: str, logged: Any, computed: Any) -> str | None:
+    parts: Iterable[tuple[str, Any, Any]] = ()
+    if isinstance(logged, list) and isinstance(computed, list) and len(logged) == len(computed):
+        parts = ((f"{key}[{i}]", one, other) for i, (one, other) in enumerate(zip(logged, computed, strict=True)))
+    elif isinstance(logged, dict) and isinstance(computed, dict) and set(logged) == set(computed):
+        parts = ((f"{key}.{part}", logged[part], computed[part]) for part in computed)
+    elif logged != computed or isinstance(logged, bool) != isinstance(computed, bool):
+        return f"{key} is {shown(logged)} in the log and {shown(computed)} here"
+    return next((found for part in parts if (found := _difference(*part)) is not None), None)

@@ -1,0 +1,143 @@
+"""The state of a trial as bytes, and back: so that recovery need not begin with the first event."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from lacuna.kernels.codes import pack
+from lacuna.kernels.space import MISSING
+from lacuna.learning.tables import array_names
+from lacuna.live.ledger import ABSENT, CLOSED, CREDITED, MAX_T, OUTSIDE, Ledger
+from lacuna.live.pool import Person, Places
+from lacuna.live.state import TrialState
+from lacuna.methods import savefile
+from lacuna.methods.memory import NO_STATE
+from lacuna.methods.savefile import Arrays, take
+from lacuna.methods.table import Impute
+from lacuna.validation import shown, whole_number
+
+_LEDGER = tuple(sorted(Ledger(1, 1).to_arrays()))
+_PLACES = tuple(sorted(Places(1, 1).to_arrays()))
+_HEADER = ("trial", "seq", "people", "pools", "updates", "update_keys")
+_PERSON = ("p", "group", "ghost", "last_t", "last_row", "asked", "ended")
+
+
+def to_bytes(state: TrialState, seq: int) -> bytes:
+    """Give the state after event `seq`."""
+    people = [[getattr(person, name) for name in _PERSON] for person in state.people.values()]
+    pools = dict(sorted(state.pools.items()))
+    header = {
+        "trial": state.file.digest, "seq": seq, "people": people, "updates": state.updates,
+        "update_keys": state.update_keys, "pools": {key: pool.describe() for key, pool in pools.items()},
+    }  # fmt: skip
+    arrays = state.ledger.to_arrays() | state.places.to_arrays()
+    tables = [pool.tables.to_arrays() for pool in pools.values()]
+    for name in array_names(state.settings) if tables else ():
+        arrays[f"pools_{name}"] = np.concatenate([own[name] for own in tables])
+        arrays[f"pools_{name}_lengths"] = np.array([own[name].shape[0] for own in tables], dtype=np.int64)
+    return savefile.encode("trial", header, arrays)
+
+
+def from_bytes(content: bytes, where: str, state: TrialState, *, carried: bool = False) -> int:
+    """Fill a blank state from what `to_bytes` gave, whatever the bytes say; gives the number of its last event.
+
+    A snapshot of other kernels is refused, as what follows could differ in its bits; unless it is one that the log
+    itself names as the state from which to go on (`carried`).
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", savefile.OtherKernelsWarning)
+        header, arrays = savefile.decode(where, content, "trial", "warn" if carried else "refuse")
+    with savefile.refusing(where, "does not describe the state of this trial"):
+        savefile.fields("the snapshot", header, _HEADER)
+        if header["trial"] != state.file.digest:
+            raise ValueError("it is of another trial")
+        lists = [f"pools_{name}{end}" for name in array_names(state.settings) for end in ("", "_lengths")]
+        savefile.fields("the file", arrays, (*_LEDGER, *_PLACES, *(lists if header["pools"] else ())))
+        seq = whole_number("seq", header["seq"], 0, MAX_T)
+        state.updates = whole_number("updates", header["updates"], 0, MAX_T)
+        for key, gave in header["update_keys"].items():
+            savefile.fields("an update", gave, ("version", "taught", "credited"))
+            state.update_keys[key] = {name: whole_number(name, value, 0, MAX_T) for name, value in gave.items()}
+        _fill_people(header["people"], state)
+        _fill_pools(header["pools"], arrays, state)
+        rows = next(iter(state.pools.values())).tables.memory.Q.shape[0] if state.pools else 0
+        state.ledger.from_arrays(arrays, len(state.people), rows, state.n_actions, state.space.sizes)
+        _fill_places(arrays, rows, state)
+        _link_decisions(state)
+    return seq
+
+
+def _fill_people(described: Any, state: TrialState) -> None:
+    for one in described:
+        p, group, ghost, last_t, last_row, asked, ended = one
+        if not isinstance(ghost, bool) or not isinstance(group, str | None):
+            raise TypeError(f"a participant is described as {shown(one)}")
+        if ended not in (None, "terminated", "withdrawn"):
+            raise ValueError(f"a participant has ended as {shown(ended)}")
+        person = Person(p, state.places.add(), state.pool_key(p, group), group, ghost)
+        person.last_t = whole_number("a decision point", last_t, -1, MAX_T)
+        person.last_row = whole_number("a row", last_row, -1, MAX_T)
+        person.asked = whole_number("decisions", asked, 0, MAX_T)
+        person.ended = ended
+        state.people[p] = person
+        state.enrolled += not ghost
+    if len(state.people) != len(described):
+        raise ValueError("it names a participant twice")
+
+
+def _fill_pools(described: dict[str, Any], arrays: Arrays, state: TrialState) -> None:
+    by_key = {person.pool: person for person in state.people.values()}
+    names = array_names(state.settings)
+    ends = {}
+    for name in names if described else ():
+        lengths = take(arrays, f"pools_{name}_lengths", "int64", (len(described),), 0, MAX_T)
+        ends[name] = np.append(0, np.cumsum(lengths))
+        if ends[name][-1] != arrays[f"pools_{name}"].shape[0]:
+            raise ValueError(f"the lengths of {name} do not add up")
+    for i, (key, about) in enumerate(described.items()):
+        savefile.fields("a pool", about, ("taught", "credited", "stale"))
+        if key not in by_key:
+            raise ValueError(f"it has the pool {shown(key)} of no participant")
+        pool = state.pool_of(by_key[key])
+        pool.taught = whole_number("taught", about["taught"], 0, MAX_T)
+        pool.credited = whole_number("credited", about["credited"], 0, MAX_T)
+        pool.stale = bool(about["stale"])
+        own = {name: arrays[f"pools_{name}"][ends[name][i] : ends[name][i + 1]] for name in names}
+        pool.tables.from_arrays(own, pool.taught, pool.credited)
+
+
+def _fill_places(arrays: Arrays, rows: int, state: TrialState) -> None:
+    places, n, d = state.places, state.places.n, state.space.d
+    last = np.array(state.space.sizes) - 1
+    K = places.S.shape[1]
+    places.S[:n] = take(arrays, "place_S", "int64", (n, K), NO_STATE, rows - 1)
+    places.previous[:n] = take(arrays, "place_previous", "int64", (n, d), MISSING, last)
+    places.held[:n] = take(arrays, "place_held", "int64", (n, d), MISSING, last)
+    method = next(iter(state.pools.values())).tables.method if state.pools else None
+    if method is not None and method.impute not in (Impute.TOKEN, Impute.NOTHING):
+        begun = [person.number for person in state.people.values() if person.last_t >= 0]
+        if (places.S[begun] == NO_STATE).any():
+            raise ValueError("a participant who has begun has no pathways")
+        for number in begun:
+            places.C[number] = [pack(int(s), state.space.layout) for s in places.S[number]]
+
+
+def _link_decisions(state: TrialState) -> None:
+    """Find the decisions of every participant in the ledger."""
+    ledger, people = state.ledger, list(state.people.values())
+    waits = (ledger.flags & (CREDITED | CLOSED | ABSENT | OUTSIDE) == 0) & np.isnan(ledger.steps.reward)
+    found = (array[: ledger.n].tolist() for array in (ledger.person, ledger.t, waits))
+    for row, (number, t, waiting) in enumerate(zip(*found, strict=True)):
+        person = people[number]
+        # Where nothing but a fall-back was answered, the point is filled in as absent by the next decision.
+        if t in person.rows and not (ledger.has(person.rows[t], OUTSIDE) and ledger.has(row, ABSENT)):
+            raise ValueError(f"it has decision {t} of a participant twice")
+        person.rows[t] = row
+        if waiting:
+            person.waiting[t] = row
+    for person in people:
+        if person.last_row >= 0 and person.rows.get(person.last_t) != person.last_row:
+            raise ValueError("the last decision of a participant is not where it should be")

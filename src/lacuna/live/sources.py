@@ -1,0 +1,387 @@
+"""What a new trial learns from the log of an earlier one, before anybody is enrolled.
+
+Every decision of the earlier log that was learned from becomes a `given` event of a ghost: a participant under its old
+pseudonym, who never comes back. Fall-backs and absent points are not learned from; where nobody asked, there is the
+same gap. A reward is the last one that was reported.
+
+Components and actions must be the same in both trials, or a mapping says what they are called now::
+
+    [components]
+    stress = "mood"
+    [actions]
+    message = "prompt"
+
+What the mapping does not name keeps its name. A component that has no counterpart, and a value that does not exist in
+the new trial, count as missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from lacuna.live.ledger import MAX_T
+from lacuna.live.requests import read_prob, read_reward, request_digest
+from lacuna.live.state import TrialState
+from lacuna.protocol.file import TrialFile
+from lacuna.quantities import counted
+from lacuna.record.keys import words
+from lacuna.record.log import Entry, LogError, describe, make_entry, read_lines
+from lacuna.record.log import parse as parse_body
+from lacuna.validation import nearest, one_of, shown, whole_number
+
+Key = tuple[str, int, int]
+"""A decision in a store: pseudonym, decision point, and number of its event."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What the components and actions of an earlier trial are called in a new one.
+
+    Parameters
+    ----------
+    old, new
+        The trial files.
+    components, actions
+        New names by old ones, where they differ.
+    """
+
+    old: TrialFile
+    new: TrialFile
+    components: Mapping[str, str] = field(default_factory=dict)
+    actions: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what, table, mine, its in (
+            ("component", self.components, self.old.context.names, self.new.context.names),
+            ("action", self.actions, self.old.actions, self.new.actions),
+        ):
+            for name, now in table.items():
+                for one, known, whose in ((name, mine, "earlier"), (now, its, "new")):
+                    if one not in known:
+                        raise ValueError(
+                            f"the mapping names the {what} {shown(one)}{nearest(one, known)}; the {whose} trial has "
+                            f"{', '.join(map(shown, known))}"
+                        )
+        named = [name for name in map(self.component, self.old.context.names) if name in self.new.context.names]
+        if twice := sorted({name for name in named if named.count(name) > 1}):
+            raise ValueError(f"two components of the earlier trial would both be {shown(twice[0])} in the new one")
+        for action in self.old.actions:
+            if self.action(action) not in self.new.actions:
+                raise ValueError(
+                    f"the action {shown(action)} of the earlier trial is none of the new one; say in [actions] of a "
+                    f"mapping which of {', '.join(map(shown, self.new.actions))} it is"
+                )
+
+    def component(self, name: str) -> str:
+        """The name of a component of the earlier trial now."""
+        return self.components.get(name, name)
+
+    def action(self, name: str) -> str:
+        """The name of an action of the earlier trial now."""
+        return self.actions.get(name, name)
+
+    @property
+    def dropped(self) -> list[str]:
+        """The components of the earlier trial that the new one does not have."""
+        return [name for name in self.old.context.names if self.component(name) not in self.new.context.names]
+
+    def context(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """A context in the names of the new trial."""
+        known = self.new.context.names
+        return {self.component(name): value for name, value in context.items() if self.component(name) in known}
+
+    def number(self, action: int) -> int:
+        """The number of an action now."""
+        return self.new.actions.index(self.action(self.old.actions[whole_number("action", action, 0)]))
+
+    def prob(self, prob: Any) -> list[float] | None:
+        """Probabilities of the actions now; those of actions that have become one add up."""
+        if prob is None:
+            return None
+        found = [0.0] * len(self.new.actions)
+        for action, p in enumerate(prob):
+            found[self.number(action)] += p
+        return read_prob(found, self.new)
+
+
+@dataclass
+class Source:
+    """What there is to learn from the log of an earlier trial.
+
+    Attributes
+    ----------
+    content, name
+        The bytes of the log, and the name of its file.
+    secret
+        Fingerprint of the earlier trial's secret.
+    mapping
+        The mapping as plain data; None if there was none.
+    events
+        What is learned, in order, as the inputs of events.
+    people, decisions, rewards
+        How many participants there are, decisions of theirs, and decisions of these that have a reward.
+    unread
+        How many values and rewards do not exist in the new trial, and count as missing.
+    late, erased
+        How many decisions lie beyond the horizon of the new trial, and how many events were erased from the log.
+    dropped
+        Components that the new trial does not have.
+    """
+
+    content: bytes
+    name: str
+    secret: str
+    mapping: dict[str, Any] | None
+    dropped: list[str]
+    events: list[dict[str, Any]] = field(default_factory=list)
+    people: int = 0
+    decisions: int = 0
+    rewards: int = 0
+    unread: int = 0
+    late: int = 0
+    erased: int = 0
+
+    @property
+    def about(self) -> str:
+        """What was learned and what was not, in one sentence."""
+        parts = [
+            f"learned from {counted(self.decisions, 'decision')} of {counted(self.people, 'earlier participant')}, "
+            f"{self.rewards:,} with a reward"
+        ]
+        if self.dropped:
+            parts.append(f"the new trial does not have {', '.join(map(shown, self.dropped))}")
+        for n, noun, what in (
+            (self.unread, "value", "not valid in the new trial, so missing"),
+            (self.late, "decision", "beyond its horizon, so left out"),
+            (self.erased, "event", "erased from the log, so left out"),
+        ):
+            if n:
+                parts.append(f"{counted(n, noun)} {'is' if n == 1 else 'are'} {what}")
+        return "; ".join(parts)
+
+
+def read_mapping(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
+    """Read a mapping, a file of TOML or JSON with the tables ``components`` and ``actions``, both optional."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        data = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read as a mapping: {' '.join(str(error).split())}") from error
+    known = ("components", "actions")
+    for table, names in data.items() if isinstance(data, dict) else [(data, None)]:
+        if table not in known:
+            raise ValueError(
+                f"{path} holds {shown(table)}{nearest(table, known)}; a mapping has the tables components and actions"
+            )
+        if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+            raise ValueError(f"{path}: {table} is {shown(names)}; it must be a table of old and new names")
+    return {table: dict(data.get(table, {})) for table in known}
+
+
+def read_source(path: str | os.PathLike[str], file: TrialFile, mapping: str | os.PathLike[str] | None = None) -> Source:
+    """Read what a new trial can learn from the exported log of an earlier one.
+
+    Parameters
+    ----------
+    path
+        The log, as ``lacuna trial export --log`` writes it.
+    file
+        The trial file of the new trial.
+    mapping
+        A file that says what components and actions are called now; not needed if they are the same.
+    """
+    if file.pool == "each":
+        raise ValueError("[trial] pool is 'each', so what earlier participants did would teach nobody; choose another")
+    named = None if mapping is None else read_mapping(mapping)
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise LogError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    entries = list(read_lines(BytesIO(content), path))
+    begin = {} if entries[0].body is None else parse_body(entries[0].body)
+    if begin.get("kind") != "begin" or not isinstance(begin.get("secret"), str):
+        raise LogError(f"{path}, line 1: it is not the beginning of a trial", 0)
+    old = TrialFile.parse(str(begin.get("file")), f"the trial file in {path}")
+    if named is None:
+        _check_same(old, file)
+    translation = Translation(old, file, **(named or {}))
+    source = Source(content, Path(path).name, begin["secret"], named, translation.dropped)
+    _Reader(translation, source, os.fspath(path)).read(entries[1:])
+    return source
+
+
+def _check_same(old: TrialFile, new: TrialFile) -> None:
+    """Refuse an earlier trial that has other components or actions, and name the first difference."""
+    theirs, ours = (
+        {f"the component {shown(name)}": value for name, value in file.content["context"].items()}
+        | {"the order of the components": file.context.names, "the list of actions": file.actions}
+        for file in (old, new)
+    )
+    for what in {**theirs, **ours}:
+        its, mine = (json.dumps(part[what]) if what in part else "not there" for part in (theirs, ours))
+        if its != mine:
+            raise ValueError(
+                f"{what} is {its[:200]} in {old.where} and {mine[:200]} in {new.where}; a mapping can say what is what"
+            )
+
+
+class _Reader:
+    """Turns the events of an earlier log into those of a new one."""
+
+    def __init__(self, translation: Translation, source: Source, path: str) -> None:
+        self.translation, self.source, self.path = translation, source, path
+        self.old, self.new = translation.old, translation.new
+        self.groups: dict[str, str | None] = {}
+        self.last: dict[str, int] = {}
+        self.ended: set[str] = set()
+        self.reward: dict[tuple[str, int], float] = {}
+        self.delivered: dict[tuple[str, int], bool] = {}
+
+    def read(self, entries: Iterable[Entry]) -> None:
+        """Find all rewards first: they may come long after their decisions."""
+        found: list[tuple[Entry, dict[str, Any]]] = []
+        for entry in entries:
+            if entry.body is None:
+                self.source.erased += 1
+            else:
+                found.append((entry, parse_body(entry.body)))
+        for step in (self._note, self._take):
+            for entry, body in found:
+                try:
+                    step(body)
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                    reason = " ".join(str(error).split()) if isinstance(error, ValueError) else "it lacks something"
+                    where = f"{self.path}, line {entry.seq + 1}: {describe(entry, body)}"
+                    raise LogError(f"{where} cannot be learned from: {reason}", entry.seq) from error
+        for p in sorted(set(self.last) - self.ended):
+            self._end(p, "withdrawn")
+
+    def _note(self, body: Mapping[str, Any]) -> None:
+        """Take in what is needed before the decisions: groups and rewards."""
+        if body["kind"] == "enrol":
+            self.groups[body["p"]] = body["group"]
+        elif body["kind"] == "outcome":
+            key = body["p"], body["t"]
+            if body["reward"] is not None:
+                self.reward[key] = body["reward"]
+            if body["delivered"] is not None:
+                self.delivered[key] = body["delivered"]
+
+    def _take(self, body: Mapping[str, Any]) -> None:
+        if body["kind"] == "end" and body["p"] in self.last:
+            one_of("how", body["how"], ("terminated", "withdrawn"))
+            self._end(body["p"], body["how"])
+        elif body["kind"] in ("decision", "given"):
+            self._decision(body)
+
+    def _decision(self, body: Mapping[str, Any]) -> None:
+        p, t, source = body["p"], whole_number("t", body["t"], 0, MAX_T), self.source
+        if p not in self.last:
+            words(p)
+            self._enrol(p)
+        if p in self.ended:
+            source.late += 1
+            return
+        if t <= self.last[p]:
+            raise ValueError(f"t {self.last[p]} was decided before")
+        reading = self.new.context.read(self.translation.context(body["context"]))
+        source.unread += len(reading.invalid)
+        asked = {
+            "action": self.translation.number(body["action"]), "prob": self.translation.prob(body["prob"]),
+            "fallback": False, "app_at": body["at"], "extra": {},
+        }  # fmt: skip
+        source.events.append({
+            "kind": "given", "p": p, "t": t, "context": reading.raw, "invalid": list(reading.invalid),
+            "request": request_digest(reading, asked), **asked,
+        })  # fmt: skip
+        self.last[p] = t
+        source.decisions += 1
+        self._outcome(p, t)
+        if self.new.horizon is not None and t >= self.new.horizon - 1:
+            self.ended.add(p)
+        elif self.old.horizon is not None and t >= self.old.horizon - 1:
+            self._end(p, "terminated")
+
+    def _enrol(self, p: str) -> None:
+        group = self.groups.get(p)
+        if self.new.pool == "group" and group is None:
+            raise ValueError("this participant had no group, and [trial] pool of the new trial is 'group'")
+        self.source.events.append({"kind": "enrol", "p": p, "group": group, "ghost": True})
+        self.source.people += 1
+        self.last[p] = -1
+
+    def _outcome(self, p: str, t: int) -> None:
+        """The last reward that was reported; a decision without one is closed, as none will come."""
+        reward, delivered = self.reward.get((p, t)), self.delivered.get((p, t))
+        try:
+            reward = read_reward(reward, self.new)
+        except ValueError:
+            self.source.unread += 1
+            reward = None
+        if reward is not None or delivered is not None:
+            self.source.events.append(
+                {"kind": "outcome", "p": p, "t": t, "reward": reward, "delivered": delivered, "app_at": None}
+            )
+        if reward is None:
+            self.source.events.append({"kind": "close", "p": p, "t": t, "why": "wait"})
+        else:
+            self.source.rewards += 1
+
+    def _end(self, p: str, how: str) -> None:
+        if p not in self.ended:
+            self.ended.add(p)
+            self.source.events.append({"kind": "end", "p": p, "how": how})
+
+
+def learn_from(
+    source: Source, state: TrialState, log: list[Entry], secret: str, at: str
+) -> tuple[list[Entry], list[Key]]:
+    """Let a trial that begins learn from a source; gives its whole log so far, and the keys of its decisions.
+
+    Parameters
+    ----------
+    source
+        What `read_source` gave.
+    state
+        Of the new trial, which is moved on.
+    log
+        The events before: `begin`.
+    secret
+        Fingerprint of the new trial's secret.
+    at
+        The time.
+    """
+    if source.secret == secret:
+        # A participant would have the pseudonym, and the draws, of the ghost that it was.
+        raise ValueError("the earlier trial has the same secret as this one; begin this one with another seed")
+    entries, keys = list(log), list[Key]()
+
+    def add(event: dict[str, Any]) -> None:
+        body: dict[str, Any] = {"seq": entries[-1].seq + 1, "at": at} | event
+        entries.append(make_entry(entries[-1].head, body | state.apply(body)))
+
+    add(
+        {
+            "kind": "source",
+            "digest": sha256(source.content).hexdigest(),
+            "name": source.name[:200],
+            "mapping": source.mapping,
+        }
+    )
+    for event in source.events:
+        if event["kind"] == "given":
+            p, t = event["p"], event["t"]
+            for old, why in state.closings(state.people[p], t, None):
+                add({"kind": "close", "p": p, "t": old, "why": why})
+            keys.append((p, t, entries[-1].seq + 1))
+        add(event)
+    add({"kind": "update", "key": None})
+    return entries, keys

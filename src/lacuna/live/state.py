@@ -1,0 +1,394 @@
+"""The state of a trial: after event n, a function of events 1 … n and of the draws key.
+
+An event has inputs, which came from outside, and outputs, which are computed. `TrialState.apply` takes the inputs of
+one event, moves the state on and gives the outputs. Running a trial and replaying its log both call it: so there is one
+algorithm, and a replay compares what it gives with what was logged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.philox import CHOICE, FALLBACK, IMPUTATION, fill_numbers
+from lacuna.kernels.space import MISSING
+from lacuna.kernels.streams import Uniforms
+from lacuna.learning.learner import begin, draws_per_step
+from lacuna.live.allocation import Allocation, action_set, allocate, allocation_of
+from lacuna.live.ledger import ABSENT, BY_DEFAULT, CLOSED, CREDITED, ENDS, HAS_NEXT, OUTSIDE, TAUGHT, Ledger
+from lacuna.live.pool import Person, Places, Pool, basis_of
+from lacuna.live.steps import arrive
+from lacuna.live.units import decision_probabilities, fixed_probabilities
+from lacuna.methods.memory import Learner
+from lacuna.methods.voting import sample_action
+from lacuna.protocol.file import TrialFile
+from lacuna.protocol.numbers import Numbers
+from lacuna.record.events import milliseconds
+from lacuna.record.keys import DrawsKey, key_words, words
+
+_MOST_DIGESTS = 100
+
+
+class TrialState:
+    """All that a trial is after some events.
+
+    Parameters
+    ----------
+    file
+        The trial file.
+    draws_key
+        From which every draw follows.
+    numbers
+        What `Numbers.written` gave when the trial began; they are worked out anew if it begins now.
+    """
+
+    def __init__(self, file: TrialFile, draws_key: DrawsKey, numbers: Any = None) -> None:
+        self.file, self.settings, self.schema = file, file.settings, file.context
+        self.space, self.n_actions = self.schema.space, len(file.actions)
+        self.numbers = Numbers.of(file) if numbers is None else Numbers.read(numbers, file)
+        self.rules = self.numbers.rules
+        self.people: dict[str, Person] = {}
+        self.pools: dict[str, Pool] = {}
+        K, d = self.settings.pathways, self.space.d
+        self.ledger, self.places = Ledger(K, d), Places(K, d)
+        self.updates = 0
+        self.update_keys: dict[str, dict[str, int]] = {}
+        """What the updates that had a key gave."""
+        self.enrolled = 0
+        self._key = key_words(draws_key)
+        self._imputation = Uniforms(np.empty(draws_per_step(self.rules)), np.zeros(1, dtype=np.int64))
+        self._number = np.empty(1)
+        self._nothing = np.full(d, MISSING, dtype=np.int64)
+        self._units = np.zeros(self.n_actions, dtype=np.int64)
+        self.allocations = self._allocations()
+        self._sets: dict[tuple[int, ...], NDArray[np.int64]] = {}
+        self._all = self.action_set(range(self.n_actions))
+        self.fallback_prob = fixed_probabilities(file.fallback)
+        self._apply: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "enrol": self._enrol, "decision": self._decision, "given": self._given, "fallback": self._fallback,
+            "outcome": self._outcome, "close": self._close, "end": self._end, "rebuild": self._rebuild,
+            "update": self._update,
+        }  # fmt: skip
+
+    def _allocations(self) -> dict[str, Allocation]:
+        """The rule of the file, and its fixed probabilities for the beginning."""
+        file, K, A = self.file, self.settings.pathways, self.n_actions
+        given, parameters = file.rule.parameters, dict[str, Any]()
+        if file.rule.name == "softmax":
+            parameters = {"temperature": given[0]}
+        elif file.rule.name == "logistic":
+            parameters = {"b": given[0], "log_c": self.numbers.log_c}
+        elif file.rule.name == "fixed":
+            parameters = {"p": given}
+        p = file.burn_in.prob if file.burn_in is not None else file.fallback
+        return {
+            "learned": allocation_of(file.rule.name, parameters, file.bounds, K, A),
+            "burn-in": allocation_of("fixed", {"p": p}, [(0.0, 1.0)] * A, K, A),
+        }
+
+    def action_set(self, allowed: Sequence[int]) -> NDArray[np.int64]:
+        """The actions allowed in a decision as kernels take them, if the bounds can be met."""
+        found = self._sets.get(key := tuple(allowed))
+        if found is None:
+            found = self._sets[key] = action_set(key, self.allocations["learned"])
+        return found
+
+    def apply(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Take in one event by its inputs, and give its outputs."""
+        change = self._apply.get(body["kind"])
+        return change(body) if change is not None else {}
+
+    # --- participants ------------------------------------------------------------------------------------------------
+
+    def pool_key(self, p: str, group: str | None) -> str:
+        """The pool to which a participant belongs."""
+        if self.file.pool == "group":
+            return f"group:{group}"
+        return p if self.file.pool == "each" else "all"
+
+    def pool_of(self, person: Person) -> Pool:
+        """The pool of a participant, made when it is first needed."""
+        if person.pool not in self.pools:
+            many = self.file.pool == "each"
+            self.pools[person.pool] = Pool(self.space, self.n_actions, self.settings, many=many)
+        return self.pools[person.pool]
+
+    def _enrol(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        p, group = body["p"], body["group"]
+        if p in self.people:
+            raise ValueError("this participant is enrolled already")
+        number = self.places.add()
+        self.people[p] = Person(p, number, self.pool_key(p, group), group, bool(body["ghost"]))
+        self.enrolled += not body["ghost"]
+        return {"pool": self.people[p].pool}
+
+    # --- contexts ----------------------------------------------------------------------------------------------------
+
+    def _numbers(self, person: Person, t: int) -> Uniforms:
+        """The numbers with which hidden components are imputed at a decision point."""
+        fill_numbers(self._key, person.words, t, IMPUTATION, self._imputation.block)
+        self._imputation.cursor[0] = 0
+        return self._imputation
+
+    def _draw(self, person_words: NDArray[np.uint64], t: int, purpose: int) -> float:
+        """The one number of a choice."""
+        fill_numbers(self._key, person_words, t, purpose, self._number)
+        return float(self._number[0])
+
+    def missed(self, person: Person, t: int) -> int | None:
+        """How many decision points were missed before this one; None if it is the first, or the gap is too long."""
+        gap = t - person.last_t - 1
+        return None if person.last_t < 0 or person.last_row < 0 or gap > self.file.max_gap else gap
+
+    def _take_context(self, person: Person, t: int, coded: NDArray[np.int64], at: int) -> tuple[int, Learner]:
+        """Let a context arrive, with those missed before it; gives how many were missed, and the learner there."""
+        gap = self.missed(person, t)
+        if gap is None:
+            memory = self._learner(person).memory
+            begin(coded, self.rules, self.space.layout, memory, self._numbers(person, t))
+        else:
+            for missed in range(person.last_t + 1, t):
+                self._arrive(person, missed, self._nothing)
+                if missed not in person.rows:  # otherwise a fall-back was the answer there, and is what was done
+                    row = self.ledger.add(person.number, missed, at, self.file.absent, ABSENT)
+                    person.rows[missed] = row
+                person.last_row = person.rows[missed]
+            self._arrive(person, t, coded)
+        person.last_t = t
+        return gap or 0, self._learner(person)
+
+    def _learner(self, person: Person) -> Learner:
+        """What a participant learns with, where it stands. Learning may move the tables, so it is asked for anew."""
+        return self.places.learner(person.number, self.pool_of(person).tables)
+
+    def _arrive(self, person: Person, t: int, coded: NDArray[np.int64]) -> None:
+        """Let a context arrive after the last decision of a participant."""
+        row = person.last_row
+        arrive(row, coded, self.ledger.steps, self._learner(person), self._numbers(person, t))
+        if not self.ledger.has(row, ENDS):
+            self.ledger.mark(row, HAS_NEXT)
+        if self.file.update_every == "each":
+            self._learn(row, person)
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def _learn(self, row: int, person: Person) -> None:
+        """Learn from one decision all that can be learned now: in the order in which an agent does."""
+        ledger = self.ledger
+        to_credit = ledger.is_open(row) and ledger.has(row, HAS_NEXT | ENDS) and ledger.reward(row) is not None
+        to_teach = ledger.has(row, HAS_NEXT) and not ledger.has(row, TAUGHT)
+        if to_credit or to_teach:
+            self.pool_of(person).learn(row, ledger, to_credit=to_credit, to_teach=to_teach)
+            ledger.mark(row, CREDITED * to_credit | TAUGHT * to_teach)
+
+    def _update(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        ledger, digests = self.ledger, {}
+        teach, credit = self._in_order(ledger.to_teach()), self._in_order(ledger.to_credit())
+        for key in sorted({*teach, *credit}):
+            pool, none = self.pools[key], np.zeros(0, dtype=np.int64)
+            pool.teach(teach.get(key, none), ledger)
+            pool.credit(credit.get(key, none), ledger)
+            pool.plan(credit.get(key, none), ledger)
+            digests[key] = pool.digest
+        for flag, found in ((TAUGHT, teach), (CREDITED, credit)):
+            for rows in found.values():
+                ledger.mark(rows, flag)
+        self.updates += 1
+        if len(digests) > _MOST_DIGESTS:
+            whole = hashlib.sha256("".join(f"{key} {one}\n" for key, one in digests.items()).encode())
+            digests = {f"{len(digests)} pools": whole.hexdigest()[:16]}
+        taught, credited = (sum(rows.size for rows in found.values()) for found in (teach, credit))
+        gave = {"version": self.updates, "taught": taught, "credited": credited}
+        if body["key"] is not None:
+            self.update_keys[body["key"]] = gave
+        return {**gave, "pools": digests}
+
+    def _in_order(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """Rows by pool, each in the order of pseudonyms and decision points, whatever the order of arrival."""
+        people, whose = list(self.people.values()), self.ledger.person
+        rank = np.empty(len(people), dtype=np.int64)
+        rank[sorted(range(len(people)), key=lambda i: (people[i].pool, people[i].p))] = np.arange(len(people))
+        rows = rows[np.lexsort((self.ledger.t[rows], rank[whose[rows]]))]
+        by_pool = groupby(rows.tolist(), key=lambda row: people[whose[row]].pool)
+        return {key: np.array(list(own), dtype=np.int64) for key, own in by_pool}
+
+    def _rebuild(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        credited = self._in_order(self.ledger.credited())
+        digests = {}
+        for key, pool in sorted(self.pools.items()):
+            if pool.stale:
+                pool.rebuild(credited[key], self.ledger)
+                digests[key] = pool.digest
+        return {"pools": digests}
+
+    @property
+    def stale(self) -> bool:
+        """Whether a reward was corrected that a planner has taken in."""
+        return any(pool.stale for pool in self.pools.values())
+
+    # --- decisions ---------------------------------------------------------------------------------------------------
+
+    def _decision(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        person, t, at = self.people[body["p"]], body["t"], milliseconds(body["at"])
+        coded = self.schema.read(body["context"]).coded
+        gap, learner = self._take_context(person, t, coded, at)
+        allowed = self.action_set(body["allowed"])
+        if not body["available"]:
+            allowed = np.array([self.file.absent])
+        u, randomised = None, allowed.size > 1
+        policy = "learned"
+        if randomised and self._is_burning_in(person):
+            policy = "burn-in"
+        p = self._probabilities("burn-in" if policy == "burn-in" else "learned", learner, allowed)
+        if randomised:
+            u = self._draw(person.words, t, CHOICE)
+            action = int(sample_action(p, u))
+        else:
+            action = int(allowed[0])
+        basis = basis_of(learner)
+        self._note(person, t, at, action, person.asked + 1)
+        return {
+            "coded": coded.tolist(), "gap": gap, "prob": p.tolist(), "u": u, "action": action, "policy": policy,
+            "randomised": randomised, "pool": person.pool, "version": self.version_of(person), "basis": basis,
+            "reason": None,
+        }  # fmt: skip
+
+    def _given(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        person, t, at = self.people[body["p"]], body["t"], milliseconds(body["at"])
+        coded = self.schema.read(body["context"]).coded
+        gap, learner = self._take_context(person, t, coded, at)
+        basis = basis_of(learner)
+        self._note(person, t, at, body["action"], person.asked)
+        return {
+            "coded": coded.tolist(), "gap": gap, "policy": "given", "pool": person.pool,
+            "version": self.version_of(person), "basis": basis,
+        }  # fmt: skip
+
+    def _note(self, person: Person, t: int, at: int, action: int, asked: int) -> None:
+        """Keep a decision until it can be learned from; at the horizon it is the last."""
+        row = self.ledger.add(person.number, t, at, action)
+        person.rows[t] = person.waiting[t] = person.last_row = row
+        person.asked = asked
+        if self.file.horizon is not None and t >= self.file.horizon - 1:
+            self._terminate(person)
+
+    def _terminate(self, person: Person) -> None:
+        """Let the last decision lead nowhere; where it ended is drawn from the model, for there is no context."""
+        person.ended = "terminated"
+        if person.last_row >= 0:
+            self.ledger.end(person.last_row)
+            self._arrive(person, person.last_t + 1, self._nothing)
+            person.last_row = -1
+
+    def version_of(self, person: Person) -> int:
+        """The version of what a participant's decisions are based on."""
+        pool = self.pool_of(person)
+        return self.updates if self.file.update_every == "batch" else pool.taught + pool.credited
+
+    def _is_burning_in(self, person: Person) -> bool:
+        burn_in = self.file.burn_in
+        if burn_in is None:
+            return False
+        if burn_in.decisions is not None and person.asked < burn_in.decisions:
+            return True
+        return burn_in.enrolled is not None and self.enrolled < burn_in.enrolled
+
+    def _probabilities(self, which: str, learner: Learner, allowed: NDArray[np.int64]) -> NDArray[np.float64]:
+        allocate(self.allocations[which], self.rules, learner.memory, learner.planner, allowed, self._units)
+        return decision_probabilities(self._units)
+
+    def probabilities(self, person: Person) -> NDArray[np.float64]:
+        """Probability of each action for a participant where it stands, if all actions are allowed."""
+        learner = self._learner(person)
+        which = "burn-in" if self._is_burning_in(person) else "learned"
+        return self._probabilities(which, learner, self._all).copy()
+
+    def fallback(self, person_words: NDArray[np.uint64], t: int) -> tuple[int, float]:
+        """The fall-back of a decision point: the action, and the number drawn."""
+        u = self._draw(person_words, t, FALLBACK)
+        return int(sample_action(self.fallback_prob, u)), u
+
+    def _fallback(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        p, t, person = body["p"], body["t"], self.people.get(body["p"])
+        if body["reason"] == "ended" or (person is not None and self._was_absent(person, t)):
+            action, prob, u = self.file.absent, [float(a == self.file.absent) for a in range(self.n_actions)], None
+        else:
+            action, u = self.fallback(words(p), t)
+            prob = self.fallback_prob.tolist()
+        if person is not None and t not in person.rows:
+            person.rows[t] = self.ledger.add(person.number, t, milliseconds(body["at"]), action, OUTSIDE)
+        return {"action": action, "prob": prob, "u": u, "policy": "fallback", "randomised": u is not None}
+
+    def _was_absent(self, person: Person, t: int) -> bool:
+        return t in person.rows and self.ledger.has(person.rows[t], ABSENT)
+
+    # --- what happens later ------------------------------------------------------------------------------------------
+
+    def _outcome(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        person, ledger, t, reward = self.people[body["p"]], self.ledger, body["t"], body["reward"]
+        row = person.rows[t]
+        ledger.report(row, reward, body["delivered"])
+        used = False
+        if reward is not None and not ledger.has(row, BY_DEFAULT):
+            corrects = ledger.has(row, CREDITED) and self.pool_of(person).tables.planner is not None
+            used = ledger.is_open(row) or corrects
+            if used:
+                ledger.steps.reward[row] = reward
+                person.waiting.pop(t, None)
+            if corrects:
+                self.pool_of(person).stale = True
+            elif used and self.file.update_every == "each":
+                self._learn(row, person)
+        return {"used": used, "revision": int(ledger.revision[row])}
+
+    def closings(self, person: Person, t: int, told: int | None) -> list[tuple[int, str]]:
+        """The decisions of a participant to be closed before a context arrives, and why; `told` has its reward now."""
+        reward, waiting = self.file.reward, [old for old in person.waiting if old != told]
+        found = {}
+        if reward.wait is not None and reward.wait.decisions is not None:
+            found = {old: "wait" for old in waiting if old <= t - reward.wait.decisions}
+        for old in waiting[: max(0, len(waiting) - reward.max_open + 1)]:
+            found.setdefault(old, "max_open")
+        if person.last_row >= 0 and self.missed(person, t) is None:
+            found[person.last_t] = "gap"
+        return sorted(found.items())
+
+    def overdue(self, at: str) -> list[tuple[str, int]]:
+        """The decisions whose reward has been awaited for too long at a time: participant and decision point."""
+        wait = self.file.reward.wait
+        if wait is None or wait.hours is None:
+            return []
+        people = list(self.people.values())
+        rows = self.ledger.without_reward(milliseconds(at) - round(wait.hours * 3_600_000))
+        return sorted((people[self.ledger.person[row]].p, int(self.ledger.t[row])) for row in rows)
+
+    def _close(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        person, ledger, t = self.people[body["p"]], self.ledger, body["t"]
+        row, default = person.rows[t], self.file.reward.default
+        person.waiting.pop(t, None)
+        cut_off = body["why"] in ("gap", "withdrawn")
+        filled = default is not None and not cut_off and ledger.reward(row) is None
+        if filled:
+            ledger.steps.reward[row] = default
+            ledger.mark(row, BY_DEFAULT)
+            if self.file.update_every == "each":
+                self._learn(row, person)
+        else:
+            ledger.mark(row, CLOSED)
+        if cut_off:
+            person.last_row = -1
+        return {"default": default if filled else None}
+
+    def _end(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        person = self.people[body["p"]]
+        if body["how"] == "terminated":
+            self._terminate(person)
+        elif person.last_row >= 0:
+            self._close({"p": body["p"], "t": person.last_t, "why": "withdrawn"})
+        person.ended = body["how"]
+        return {"last": person.last_t}

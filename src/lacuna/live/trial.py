@@ -1,0 +1,400 @@
+"""`Trial`: one algorithm, many participants, one log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from lacuna.kernels.exclusive import Entry as Door
+from lacuna.kernels.exclusive import exclusive
+from lacuna.live.pool import Person
+from lacuna.live.recovery import open_store, read_secret, recover
+from lacuna.live.requests import (
+    Decision,
+    Outcome,
+    read_action,
+    read_allowed,
+    read_group,
+    read_more,
+    read_point,
+    read_prob,
+    read_reward,
+    read_truth,
+    request_digest,
+)
+from lacuna.live.sources import Source, read_source
+from lacuna.live.state import TrialState
+from lacuna.live.writer import Writer, begin_trial
+from lacuna.protocol.context import Reading
+from lacuna.protocol.file import TrialFile
+from lacuna.record.events import now
+from lacuna.record.keys import Secret, words
+from lacuna.record.log import Head, check
+from lacuna.record.store import Store, StoreError
+from lacuna.validation import one_of, shown, whole_number
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Context = Mapping[str, Any] | None
+MAX_FALLBACKS = 100_000
+
+
+class Trial:
+    """A trial that is running: it decides, learns, and keeps a log from which everything can be computed again.
+
+    Make one with `Trial.create` or `Trial.open`.
+
+    Examples
+    --------
+    >>> trial = Trial.create(TrialFile.parse('''
+    ... [trial]
+    ... name = "walk"
+    ... actions = ["nothing", "prompt"]
+    ... absent = "nothing"
+    ... [allocation]
+    ... bounds = [0.2, 0.8]
+    ... [context]
+    ... "at home" = { values = [false, true] }
+    ... '''), store="memory:", seed=1)
+    >>> trial.enrol("maria")
+    >>> decision = trial.decide("maria", 0, {"at home": None})
+    >>> decision.action in ("nothing", "prompt"), sum(decision.prob.values())
+    (True, 1.0)
+    >>> trial.decide("maria", 0, {"at home": None}).action == decision.action
+    True
+    >>> trial.outcome("maria", 0, 1.0).used
+    True
+    """
+
+    def __init__(self, writer: Writer, secret: Secret) -> None:
+        self.writer, self.secret = writer, secret
+        self.file = writer.state.file
+        self.entry = Door()
+
+    @property
+    def state(self) -> TrialState:
+        """The state after the last event."""
+        return self.writer.state
+
+    @property
+    def store(self) -> Store:
+        """Where the log is kept."""
+        return self.writer.store
+
+    # --- begin, open, close ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls, file: str | os.PathLike[str] | TrialFile, *, store: str | None = None, seed: int | None = None,
+        source: str | os.PathLike[str] | Source | None = None, clock: Callable[[], str] = now,
+    ) -> Trial:  # fmt: skip
+        """Begin a trial.
+
+        Parameters
+        ----------
+        file
+            The trial file.
+        store
+            Where the log is kept, if not where the file says: ``"sqlite:walk.db"``, or ``"memory:"`` for a simulation.
+        seed
+            Take the secret from a seed, for tests and simulations. Otherwise it is random, and kept in a file of its
+            own beside the store, which must be backed up.
+        source
+            The exported log of an earlier trial, from which to learn before anybody is enrolled; or what
+            `lacuna.live.sources.read_source` gave, if components or actions are named otherwise now.
+        clock
+            Gives the time as the log writes it.
+        """
+        found = file if isinstance(file, TrialFile) else TrialFile.read(os.fspath(file))
+        secret = Secret.create() if seed is None else Secret.from_seed(seed)
+        earlier = source if isinstance(source, Source | None) else read_source(source, found)
+        return cls(begin_trial(found, store, secret, earlier, clock), secret)
+
+    @classmethod
+    def open(cls, where: str | os.PathLike[str], *, clock: Callable[[], str] = now) -> Trial:
+        """Go on with a trial: `where` is its trial file, its store, or the address of the store.
+
+        A trial file that was changed since the trial began is refused, apart from ``[store]`` and ``[service]``.
+        """
+        store, path, file = open_store(where)
+        try:
+            secret = read_secret(path, store)
+            state = recover(store, secret.draws_key)
+            if file is not None and (difference := state.file.first_difference(file)) is not None:
+                raise ValueError(f"the trial file was changed after the trial began: {difference}")
+            return cls(Writer(state, store, secret.draws_key, clock), secret)
+        except BaseException:
+            store.close()
+            raise
+
+    def close(self) -> None:
+        """Release the store. To do it again is harmless."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- participants ------------------------------------------------------------------------------------------------
+
+    @exclusive
+    def enrol(self, participant: str, group: str | None = None) -> None:
+        """Enrol a participant; with pools by group, its group is named now and never changes."""
+        p = self.secret.pseudonym(participant)
+        read_group(group, self.file)
+        if p in self.state.people:
+            there = self.state.people[p].group
+            if there != group:
+                raise ValueError(f"this participant is enrolled in the group {shown(there)}, not {shown(group)}")
+            return
+        self.writer.commit([{"kind": "enrol", "p": p, "group": group, "ghost": False}])
+
+    @exclusive
+    def end(self, participant: str, how: str) -> None:
+        """Let a participant end: ``"terminated"``, the trial is over, or ``"withdrawn"``, what comes is not known."""
+        one_of("how", how, ("terminated", "withdrawn"))
+        person = self._person(participant)
+        if person.ended is not None:
+            if person.ended != how:
+                raise ValueError(f"this participant is {person.ended} already, so it cannot be {how}")
+            return
+        self.writer.commit([{"kind": "end", "p": person.p, "how": how}])
+
+    def _person(self, participant: str) -> Person:
+        person = self.state.people.get(self.secret.pseudonym(participant))
+        if person is None:
+            raise ValueError("this participant is not enrolled")
+        return person
+
+    # --- decisions ---------------------------------------------------------------------------------------------------
+
+    @exclusive
+    def decide(
+        self, participant: str, t: int, context: Context, *, available: bool = True,
+        allowed: str | Sequence[str] | None = None, previous: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Decision:  # fmt: skip
+        """Decide for a participant at decision point `t`; asked again, it gives the same answer.
+
+        Parameters
+        ----------
+        participant, t
+            Who, and at which decision point, counted by the app from 0.
+        context
+            A value for each component of the trial file. What is left out, None or unknown is missing.
+        available
+            Whether the participant can be treated now; if not, the action is the one for absence.
+        allowed
+            The actions that may be chosen: a list, or the name of a set of the trial file.
+        previous
+            ``{"t": …, "reward": …}``: the reward of an earlier decision, reported on the way.
+        extra
+            Whatever should be in the log besides; short texts, 4 KB.
+        """
+        p, t = self.secret.pseudonym(participant), read_point(t)
+        asked: dict[str, Any] = {
+            "available": read_truth("available", available),
+            "allowed": read_allowed(allowed, self.file),
+        }
+        self.state.action_set(asked["allowed"])
+        return self._answer(p, t, self.file.context.read(context), asked | read_more(extra), previous)
+
+    def _answer(
+        self, p: str, t: int, reading: Reading, asked: dict[str, Any], previous: Mapping[str, Any] | None
+    ) -> Decision:
+        request = request_digest(reading, asked)
+        if (seq := self.store.find(p, t)) is not None:
+            return self._repeat(p, t, seq, request)
+        events = self._reported(p, previous)
+        if p not in self.state.people and self.file.unknown == "enrol":
+            read_group(None, self.file)
+            events.append({"kind": "enrol", "p": p, "group": None, "ghost": False})
+        if reading.invalid and self.file.on_invalid == "refuse":
+            raise ValueError(f"the context cannot be read: {', '.join(map(shown, reading.invalid))}")
+        common = {
+            "p": p, "t": t, "context": reading.raw, "invalid": list(reading.invalid), "request": request,
+            "app_at": asked["app_at"], "extra": asked["extra"],
+        }  # fmt: skip
+        reason = self._why_fallback(p, t, reading)
+        if reason is not None:
+            events.append({"kind": "fallback", "reason": reason} | common)
+        else:
+            person = self.state.people.get(p)
+            if person is not None:
+                told = events[0]["t"] if events and events[0]["reward"] is not None else None
+                events += self._closings(person, t, told)
+            events.append({"kind": "decision", "available": asked["available"], "allowed": asked["allowed"]} | common)
+        return Decision.of(self.writer.commit(events, key=(p, t))[-1], self.file)
+
+    def _reported(self, p: str, previous: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        """The event of a reward that was reported with a request."""
+        if previous is None:
+            return []
+        if not isinstance(previous, Mapping) or set(previous) != {"t", "reward"}:
+            raise ValueError(f"previous is {shown(previous)}; it must be a table with t and reward")
+        found = self._outcome_event(p, read_point(previous["t"]), previous["reward"], None)
+        return [] if found is None else [found]
+
+    def _why_fallback(self, p: str, t: int, reading: Reading) -> str | None:
+        """Why what was learned cannot be used for a decision; None if it can."""
+        person = self.state.people.get(p)
+        if person is None:
+            if self.file.unknown == "refuse":
+                raise ValueError("this participant is not enrolled")
+            if self.file.unknown == "fallback":
+                return "unknown"
+        elif person.ended is not None:
+            return "ended"
+        elif t <= person.last_t:
+            return "past"
+        return "invalid" if reading.invalid and self.file.on_invalid == "fallback" else None
+
+    def _closings(self, person: Person, t: int, told: int | None = None) -> list[dict[str, Any]]:
+        found = self.state.closings(person, t, told)
+        return [{"kind": "close", "p": person.p, "t": old, "why": why} for old, why in found]
+
+    def _repeat(self, p: str, t: int, seq: int, request: str) -> Decision:
+        """Answer what was answered before."""
+        body = check(self.store.entry(seq))
+        if body is None:
+            raise StoreError(f"the decision was erased from the log: event {seq}")
+        differs = body["request"] != request
+        text = "asked again, with another request" if differs else "asked again"
+        self.writer.commit([{"kind": "note", "p": p, "t": t, "text": text, "request": request}])
+        return Decision.of(body, self.file, repeated=True, differs=differs)
+
+    @exclusive
+    def answered(self, participant: str, t: int) -> Decision | None:
+        """Look up what was decided at a decision point; None if nothing was. Nothing is logged."""
+        seq = self.store.find(self.secret.pseudonym(participant), read_point(t))
+        body = None if seq is None else check(self.store.entry(seq))
+        return None if body is None else Decision.of(body, self.file, repeated=True)
+
+    @exclusive
+    def given(
+        self, participant: str, t: int, context: Context, action: str, *, prob: Any = None, fallback: bool = False,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Decision:  # fmt: skip
+        """Take in a decision that was made elsewhere: it is learned from.
+
+        Parameters
+        ----------
+        participant, t, context, extra
+            As in `decide`.
+        action
+            What was done.
+        prob
+            The probability with which each action was drawn; None if it is not known.
+        fallback
+            Whether the app drew it from the fall-backs that were handed out; then it must be the one that was.
+        """
+        person, t = self._person(participant), read_point(t)
+        number, reading = read_action("the action", action, self.file), self.file.context.read(context)
+        chances = read_prob(prob, self.file)
+        if read_truth("fallback", fallback):
+            drawn, _ = self.state.fallback(person.words, t)
+            if number != drawn:
+                raise ValueError(f"the fall-back at t {t} was {self.file.actions[drawn]!r}, not {action!r}")
+            chances = self.state.fallback_prob.tolist()
+        if chances is not None and chances[number] == 0:
+            raise ValueError(f"prob says that {action!r} could not be drawn; it must be above 0 for what was done")
+        asked = {"action": number, "prob": chances, "fallback": fallback} | read_more(extra)
+        request = request_digest(reading, asked)
+        if (seq := self.store.find(person.p, t)) is not None:
+            body = check(self.store.entry(seq)) or {}
+            if body.get("request") != request:
+                raise ValueError(f"there is another decision of this participant at t {t} already")
+            return Decision.of(body, self.file, repeated=True)
+        if person.ended is not None or t <= person.last_t:
+            why = f"this participant is {person.ended}" if person.ended else f"t {person.last_t} was decided before"
+            raise ValueError(f"a decision at t {t} comes too late: {why}")
+        event = {
+            "kind": "given", "p": person.p, "t": t, "context": reading.raw, "invalid": list(reading.invalid),
+            "request": request, **asked,
+        }  # fmt: skip
+        return Decision.of(self.writer.commit([*self._closings(person, t), event], key=(person.p, t))[-1], self.file)
+
+    @exclusive
+    def fallbacks(self, participant: str, t: int, n: int = 1) -> list[str]:
+        """Give the actions for decision points `t` … `t + n - 1` without a network: they need no record to be known."""
+        p = words(self.secret.pseudonym(participant))
+        first, last = read_point(t), read_point(t + whole_number("n", n, 1, MAX_FALLBACKS) - 1)
+        return [self.file.actions[self.state.fallback(p, point)[0]] for point in range(first, last + 1)]
+
+    @exclusive
+    def probabilities(self, participant: str) -> dict[str, float]:
+        """The probabilities by which the next action would be drawn in the context that is known; it only looks."""
+        person = self._person(participant)
+        if person.last_t < 0:
+            raise ValueError("this participant has no context yet")
+        return dict(zip(self.file.actions, self.state.probabilities(person).tolist(), strict=True))
+
+    # --- rewards and updates ------------------------------------------------------------------------------------------
+
+    @exclusive
+    def outcome(self, participant: str, t: int, reward: float | None, *, delivered: bool | None = None) -> Outcome:
+        """Report the reward of a decision, whenever it is known; a second one corrects the first."""
+        person, t = self._person(participant), read_point(t)
+        event = self._outcome_event(person.p, t, reward, delivered)
+        if event is None:
+            ledger, row = self.state.ledger, person.rows[t]
+            return Outcome(ledger.uses(row), int(ledger.revision[row]), repeated=True)
+        body = self.writer.commit([event])[-1]
+        return Outcome(body["used"], body["revision"])
+
+    def _outcome_event(self, p: str, t: int, reward: Any, delivered: bool | None) -> dict[str, Any] | None:
+        """The event of a reward; None if it says nothing new."""
+        person, value = self.state.people.get(p), read_reward(reward, self.file)
+        if person is None or t not in person.rows:
+            raise ValueError(f"there is no decision at t {t} of this participant")
+        if delivered is not None:
+            read_truth("delivered", delivered)
+        if self.state.ledger.knows(person.rows[t], value, delivered):
+            return None
+        return {"kind": "outcome", "p": p, "t": t, "reward": value, "delivered": delivered, "app_at": None}
+
+    @exclusive
+    def update(self, key: str | None = None) -> dict[str, Any]:
+        """Learn from everything that is due; gives the new version, and how many decisions were taught and credited.
+
+        With the key of an update that was made before, that one is answered again.
+        """
+        if key is not None and (not isinstance(key, str) or not 1 <= len(key) <= 64):
+            raise ValueError(f"key is {shown(key)}; it must be a text of 1 to 64 characters")
+        if key is not None and key in self.state.update_keys:
+            return dict(self.state.update_keys[key])
+        at = self.writer.clock()
+        events: list[dict[str, Any]] = [
+            {"kind": "close", "p": p, "t": t, "why": "wait"} for p, t in self.state.overdue(at)
+        ]
+        if self.state.stale:
+            events.append({"kind": "rebuild"})
+        body = self.writer.commit([*events, {"kind": "update", "key": key}], at=at)[-1]
+        self.writer.try_snapshot()
+        return {name: body[name] for name in ("version", "taught", "credited")}
+
+    # --- the log -----------------------------------------------------------------------------------------------------
+
+    @exclusive
+    def snapshot(self) -> None:
+        """Keep the state as it is, so that recovery begins here."""
+        self.writer.snapshot()
+
+    @exclusive
+    def decisions(self) -> pl.DataFrame:
+        """All decision points so far, a row for each, as `lacuna.record.table.decision_table` gives them."""
+        from lacuna.record.table import decision_table  # noqa: PLC0415  an app that only decides needs no tables
+
+        return decision_table(self.store.read(), self.file)
+
+    @property
+    def head(self) -> Head:
+        """The end of the log; who notes it down elsewhere can prove later that nothing before it was rewritten."""
+        return self.writer.head

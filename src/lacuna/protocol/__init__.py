@@ -1,0 +1,1 @@
+"""What a trial file declares: actions, allocation, rewards, and the context that an app reports."""

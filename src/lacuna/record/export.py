@@ -1,0 +1,134 @@
+"""Export a trial: the decisions, a codebook, the log, and the form that tools for analysis read."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lacuna.files import write_whole
+from lacuna.protocol.file import TrialFile
+from lacuna.record.codebook import FILES, codebook, codebook_text
+from lacuna.record.exchange import obp_arrays, wcls_table
+from lacuna.record.history import History
+from lacuna.record.log import Entry, LogError, check, write_log
+from lacuna.record.table import table_of
+from lacuna.validation import shown
+
+_TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
+
+
+def export(
+    entries: Iterable[Entry], folder: str | os.PathLike[str], *, wcls: bool = False, obp: bool = False,
+    treatment: str | None = None,
+) -> list[Path]:  # fmt: skip
+    """Write a trial into a folder, and give the files written; `codebook.json` says what is in them.
+
+    The log alone is needed. Participants appear by their pseudonyms only. The folder is made, empty, or holds an
+    earlier export of the same trial, which is replaced: files of it that are not asked for now are removed, so that all
+    are of one moment. Otherwise nothing is changed.
+
+    Parameters
+    ----------
+    entries
+        The log from event 0 on; the chain is verified on the way.
+    folder
+        Where to.
+    wcls
+        Whether to write the columns for weighted and centred least squares.
+    obp
+        Whether to write the arrays of the Open Bandit Pipeline.
+    treatment
+        The action that counts as treatment for `wcls`; a trial of two actions needs none.
+    """
+    log = list(entries)
+    file = file_of(log)
+    if treatment is not None and not wcls:
+        raise ValueError(f"treatment is {shown(treatment)}, but only the export for wcls has a treatment")
+    history = History(log, file)
+    table = table_of(history)
+    content = {"decisions.parquet": _parquet(table), "decisions.csv": _csv(table)}
+    if wcls:
+        weighted = wcls_table(table, file, treatment)
+        content |= {"wcls.parquet": _parquet(weighted), "wcls.csv": _csv(weighted)}
+    if obp:
+        content["obp.npz"] = _npz(obp_arrays(table, file))
+    begin = log[0].chain.hex()
+    names = {"codebook.json", "codebook.md", "log.jsonl", *content}
+    book = codebook(history, table, begin, names, treatment)
+    # The codebook goes first: by it a folder is known as one of this trial, should the rest not get that far.
+    content = {"codebook.json": _json(book), "codebook.md": codebook_text(book).encode()} | content
+    where = Path(folder)
+    _check_folder(where, begin)
+    where.mkdir(parents=True, exist_ok=True)
+    for name, one in content.items():
+        write_whole(where / name, one)
+    write_log(where / "log.jsonl", log)
+    for name in FILES:
+        if name not in names:
+            (where / name).unlink(missing_ok=True)
+    return [where / name for name in FILES if name in names]
+
+
+def file_of(entries: Iterable[Entry]) -> TrialFile:
+    """Give the trial file from the first event of a log."""
+    first = next(iter(entries), None)
+    body = None if first is None else check(first)
+    if body is None or body["kind"] != "begin":
+        raise LogError("event 0: it is not the beginning of a trial", 0)
+    return TrialFile.parse(str(body.get("file")), "the trial file in the log")
+
+
+def _check_folder(folder: Path, begin: str) -> None:
+    """Refuse a folder that holds anything else than an export of this trial."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder; name a new one for the export")
+    found = [path for path in sorted(folder.iterdir()) if not _is_unfinished(path)]
+    for path in found:
+        if path.name not in FILES or path.is_symlink() or not path.is_file():
+            raise ValueError(f"{folder} holds {shown(path.name)}, which is no file of an export; name a new folder")
+    if found and _begin_of(folder / "codebook.json") != begin:
+        raise ValueError(f"{folder} holds the export of another trial; name a new folder")
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Whether a file is what an export that was stopped left behind."""
+    return path.suffix == ".part" and any(path.name.startswith(f".{name}.") for name in FILES)
+
+
+def _begin_of(path: Path) -> str | None:
+    """By which trial a codebook was written; None if that cannot be read."""
+    try:
+        book = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    begin = book.get("begin") if isinstance(book, dict) else None
+    return begin if isinstance(begin, str) else None
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    content = io.BytesIO()
+    table.write_parquet(content)
+    return content.getvalue()
+
+
+def _csv(table: pl.DataFrame) -> bytes:
+    return table.write_csv(datetime_format=_TIME_FORMAT).encode()
+
+
+def _npz(arrays: dict[str, Any]) -> bytes:
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    return content.getvalue()
+
+
+def _json(book: dict[str, Any]) -> bytes:
+    return (json.dumps(book, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()

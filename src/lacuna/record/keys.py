@@ -1,0 +1,186 @@
+"""The secret of a trial, and the keys and pseudonyms that come from it.
+
+From the secret, by HMAC-SHA-256: the key of the draws and the key of the identifiers. Who has the secret can foresee
+every allocation. Who has the draws key alone can compute every draw again, and cannot link a pseudonym to a person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.files import create_private
+from lacuna.validation import shown
+
+_BYTES = 32
+_MOST_CHARACTERS = 200
+
+
+@dataclass(frozen=True, repr=False)
+class _Key:
+    """32 bytes that must not show up anywhere by accident."""
+
+    value: bytes
+    what: ClassVar[str] = "key"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, bytes) or len(self.value) != _BYTES:
+            raise ValueError(f"a {self.what} must be {_BYTES} bytes")
+
+    def __repr__(self) -> str:
+        return f"<{self.what}, fingerprint {self.fingerprint[:16]}…>"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the bytes, in hexadecimal: tells which key it is, and nothing about it."""
+        return hashlib.sha256(self.value).hexdigest()
+
+    def _derived(self, label: bytes) -> bytes:
+        return hmac.digest(self.value, label, hashlib.sha256)
+
+    @classmethod
+    def _first_line(cls) -> str:
+        return f"lacuna {cls.what}, format 1"
+
+    def write(self, path: str | Path) -> None:
+        """Write the key to a new file that only its owner can read; a file that is there is never overwritten."""
+        try:
+            create_private(Path(path), f"{self._first_line()}\n{self.value.hex()}\n".encode())
+        except FileExistsError as error:
+            raise FileExistsError(f"{path} is there already; a {self.what} is never overwritten") from error
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read the key from the file that `write` made, or say what is wrong."""
+        try:
+            content = Path(path).read_bytes()
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+        # What the file holds is not repeated in the message: it may be another secret.
+        found = re.fullmatch(rb"%s\r?\n([0-9a-f]{64})\s*" % re.escape(cls._first_line().encode()), content)
+        if found is None:
+            raise ValueError(
+                f"{path} is no {cls.what}; it must have the line {cls._first_line()!r}, "
+                "then a line of 64 hexadecimal digits"
+            )
+        return cls(bytes.fromhex(found[1].decode()))
+
+
+class DrawsKey(_Key):
+    """The key of the draws: with the log, it is all that an auditor needs to compute every draw again.
+
+    Examples
+    --------
+    >>> key = Secret.from_seed(1).draws_key
+    >>> key
+    <draws key of a trial, fingerprint 22f1950bf95c8fa9…>
+    >>> key_words(key)
+    array([ 9809271375926733873, 12786472655899818099], dtype=uint64)
+    """
+
+    what = "draws key of a trial"
+
+
+class IdentifiersKey(_Key):
+    """The key that turns identifiers into pseudonyms."""
+
+    what = "identifiers key of a trial"
+
+    def pseudonym(self, identifier: str) -> str:
+        """Give the pseudonym of a participant: 32 hexadecimal digits.
+
+        The message about a wrong identifier does not repeat it: messages get into logs.
+        """
+        if not isinstance(identifier, str) or not 1 <= len(identifier) <= _MOST_CHARACTERS:
+            kind = type(identifier).__name__
+            found = f"has {len(identifier)} characters" if isinstance(identifier, str) else f"has the type {kind}"
+            raise ValueError(f"an identifier {found}; it must be a text of 1 to {_MOST_CHARACTERS} characters")
+        try:
+            encoded = identifier.encode()
+        except UnicodeEncodeError as error:
+            what = f"character {error.start} of an identifier is half of a surrogate pair"
+            raise ValueError(f"{what}; it must be valid Unicode") from None
+        return self._derived(encoded)[:16].hex()
+
+
+class Secret(_Key):
+    """The secret of a trial: 32 random bytes, in a file of their own that must be backed up.
+
+    Without it no new request can be matched to a participant.
+
+    Examples
+    --------
+    >>> secret = Secret.from_seed(1)
+    >>> secret
+    <secret of a trial, fingerprint b797730c2f2e7d27…>
+    >>> secret.pseudonym("maria@example.org")
+    '6d3b6b3c35c89864d29cef402bc1b91f'
+    """
+
+    what = "secret of a trial"
+
+    @classmethod
+    def create(cls) -> Secret:
+        """Make a new secret from the randomness of the system."""
+        return cls(secrets.token_bytes(_BYTES))
+
+    @classmethod
+    def from_seed(cls, seed: int | str) -> Secret:
+        """Make the secret that belongs to a seed, for tests and simulations: it is as easy to guess as the seed."""
+        return cls(hashlib.sha256(f"lacuna secret from the seed {seed}".encode()).digest())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read the secret from its file, which must be closed to everybody but its owner."""
+        try:
+            mode = Path(path).stat().st_mode & 0o777
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+        if mode & 0o077:
+            raise ValueError(f"{path} is open to other users (mode {mode:04o}); close it with: chmod 600 {path}")
+        return super().read(path)
+
+    @cached_property
+    def draws_key(self) -> DrawsKey:
+        """The key of the draws, which may be published after the trial."""
+        return DrawsKey(self._derived(b"lacuna draws"))
+
+    @cached_property
+    def identifiers_key(self) -> IdentifiersKey:
+        """The key of the identifiers, which may never be published."""
+        return IdentifiersKey(self._derived(b"lacuna identifiers"))
+
+    def pseudonym(self, identifier: str) -> str:
+        """Give the pseudonym of a participant: 32 hexadecimal digits."""
+        return self.identifiers_key.pseudonym(identifier)
+
+
+def words(pseudonym: str) -> NDArray[np.uint64]:
+    """Give a pseudonym as the two words of the counter of its draws, little-endian.
+
+    Examples
+    --------
+    >>> words("01000000000000000200000000000000")
+    array([1, 2], dtype=uint64)
+    """
+    if not isinstance(pseudonym, str) or re.fullmatch(r"[0-9a-f]{32}", pseudonym) is None:
+        raise ValueError(f"the pseudonym is {shown(pseudonym)}; it must be 32 hexadecimal digits, in small letters")
+    return _two_words(bytes.fromhex(pseudonym))
+
+
+def key_words(key: DrawsKey) -> NDArray[np.uint64]:
+    """Give the first 16 bytes of the draws key as the two words of the key of Philox, little-endian."""
+    return _two_words(key.value[:16])
+
+
+def _two_words(content: bytes) -> NDArray[np.uint64]:
+    return np.frombuffer(content, dtype="<u8").astype(np.uint64)

@@ -1,0 +1,333 @@
+"""A store in one SQLite file on a local disk: whole after every crash, one writer, any number of readers.
+
+Write-ahead log, ``synchronous=FULL``: what `SqliteStore.append` returned from survives a power cut. The file may hold
+several trials. Copy it together with its ``-wal`` file, or when nobody has it open.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lacuna.record.log import START, Entry, Head, link
+from lacuna.record.sqlite_file import (
+    SCHEMA,
+    check_header,
+    connect,
+    identity,
+    make_durable,
+    make_file,
+    real_path,
+    release,
+    take_lock,
+    told,
+)
+from lacuna.record.store import SNAPSHOTS_KEPT, StoreConflictError, StoreError
+from lacuna.validation import shown, whole_number
+
+_PAGE = 256  # events read at once: a reader that stops between pages holds nothing up
+
+# One look-up for each trial: SQLite would read every event for SELECT DISTINCT.
+_TRIALS = (
+    "WITH RECURSIVE known (trial) AS (SELECT min(trial) FROM event UNION ALL "
+    "SELECT (SELECT min(event.trial) FROM event WHERE event.trial > known.trial) FROM known "
+    "WHERE known.trial IS NOT NULL) SELECT trial FROM known WHERE trial IS NOT NULL"
+)
+_LAST = "SELECT seq, chain FROM event WHERE trial = ? ORDER BY seq DESC LIMIT 1"
+_FROM = "SELECT seq, body, body_hash, chain FROM event WHERE trial = ? AND seq >= ? ORDER BY seq LIMIT ?"
+_INSERT = "INSERT INTO event (trial, seq, body, body_hash, chain) VALUES (?, ?, ?, ?, ?)"
+_INSERT_KEY = "INSERT INTO decision_key (trial, p, t, seq) VALUES (?, ?, ?, ?)"
+_FIND = "SELECT seq FROM decision_key WHERE trial = ? AND p = ? AND t = ?"
+_REDACT = "UPDATE event SET body = NULL WHERE trial = ? AND seq = ?"
+_PUT_SNAPSHOT = "INSERT OR REPLACE INTO snapshot (trial, seq, content, digest) VALUES (?, ?, ?, ?)"
+_FORGET = (
+    "DELETE FROM snapshot WHERE trial = ? AND seq NOT IN "
+    "(SELECT seq FROM snapshot WHERE trial = ? ORDER BY seq DESC LIMIT ?)"
+)
+_SNAPSHOTS = "SELECT seq FROM snapshot WHERE trial = ? ORDER BY seq"
+_SNAPSHOT = "SELECT content, digest FROM snapshot WHERE trial = ? AND seq = ?"
+_PUT_SOURCE = "INSERT OR REPLACE INTO source (trial, digest, content) VALUES (?, ?, ?)"
+_SOURCE = "SELECT content FROM source WHERE trial = ? AND digest = ?"
+_FORGET_SOURCE = "DELETE FROM source WHERE trial = ? AND digest = ?"
+
+
+class SqliteStore:
+    """A store of one trial in a SQLite file; `create` and `open` give one. One thread uses it at a time.
+
+    A trial is in the file from its first event on.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, trial: str, lock: int | None) -> None:
+        self._path = path
+        self._connection = connection
+        self._trial = trial
+        self._lock = lock
+        self._identity = identity(path)
+        self._head = self._stored_head()
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], trial: str) -> Self:
+        """Open a file for a new trial, and make it if it is not there.
+
+        Parameters
+        ----------
+        path : path
+            The file. If it is there, it must be a store.
+        trial : str
+            Name of the trial, which the file must not hold yet.
+        """
+        real = real_path(path)
+        if not isinstance(trial, str) or not trial:
+            raise ValueError(f"the name of the trial is {shown(trial)}; it must be a text")
+        if real.exists():
+            check_header(real)
+        lock = take_lock(real)
+        try:
+            if real.exists():
+                check_header(real)
+            else:
+                make_file(real)
+            return cls._opened(real, lock, lambda known: _new(real, trial, known))
+        except BaseException:
+            release(lock)
+            raise
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], trial: str | None = None, *, write: bool = True) -> Self:
+        """Open a file that holds a trial.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        trial : str, optional
+            Name of the trial; by default the only one in the file.
+        write : bool
+            To write, this must be the only writer: a second one gets `StoreBusyError`. Readers need no lock.
+        """
+        real = real_path(path)
+        check_header(real)
+        lock = take_lock(real) if write else None
+        try:
+            return cls._opened(real, lock, lambda known: _chosen(real, trial, known))
+        except BaseException:
+            release(lock)
+            raise
+
+    @classmethod
+    def _opened(cls, path: Path, lock: int | None, choose: Callable[[list[str]], str]) -> Self:
+        connection = connect(path, "ro" if lock is None else "rw")
+        try:
+            with told(path, "opened"):
+                if lock is not None:
+                    make_durable(connection)
+                found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+                if tuple(sql for (sql,) in found) != SCHEMA:
+                    raise StoreError(f"{path} cannot be opened: its tables are not those of a store of lacuna")
+                trial = choose([name for (name,) in connection.execute(_TRIALS)])
+            return cls(path, connection, trial, lock)
+        except BaseException:
+            connection.close()
+            raise
+
+    @property
+    def trial(self) -> str:
+        """Name of the trial."""
+        return self._trial
+
+    @property
+    def head(self) -> Head:
+        """The end of the log: for a writer as it saw it last, for a reader as it is now."""
+        return self._stored_head() if self._lock is None else self._head
+
+    def append(self, entries: Sequence[Entry], keys: Sequence[tuple[str, int, int]] = ()) -> None:
+        """Store events that continue the log, with their decision keys (p, t, seq), durably and all at once.
+
+        `StoreConflictError` if the log does not end where this writer saw it end, or one of the decisions is there.
+        """
+        self._check_writable()
+        head = self._head
+        for entry in entries:
+            if entry.body is None or entry.seq != head.seq + 1 or entry.chain != link(head.chain, entry.body_hash):
+                raise ValueError(f"event {entry.seq} does not continue the log, which ends with event {head.seq}")
+            head = entry.head
+        trial = self._trial
+        with self._transaction() as connection:
+            if self._stored_head() != self._head:
+                raise StoreConflictError(
+                    f"{self._path} does not end with event {self._head.seq} as this writer left it: another one wrote "
+                    "to it, so this one must stop"
+                )
+            connection.executemany(_INSERT, [(trial, *entry) for entry in entries])
+            try:
+                connection.executemany(_INSERT_KEY, [(trial, *key) for key in keys])
+            except sqlite3.IntegrityError as error:
+                raise StoreConflictError(f"{self._path} {self._which_is_there(keys)}") from error
+        self._head = head
+
+    def _which_is_there(self, keys: Sequence[tuple[str, int, int]]) -> str:
+        """Say which key is stored already; within the transaction, so the new ones count as well."""
+        for p, t, seq in keys:
+            (found,) = self._connection.execute(_FIND, (self._trial, p, t)).fetchone() or (seq,)
+            if found != seq:
+                return f"holds the decision of participant {p[:4]}… at t {t} already, as event {found}"
+        return "was given the same decision twice"
+
+    def read(self, first: int = 0) -> Iterator[Entry]:
+        """Give the events from number `first` on, as they are stored: `lacuna.record.log.verify` checks them."""
+        while True:
+            with told(self._path, "read"):
+                rows = self._connection.execute(_FROM, (self._trial, first, _PAGE)).fetchall()
+            for row in rows:
+                yield Entry(*row)
+            if len(rows) < _PAGE:
+                return
+            first = rows[-1][0] + 1
+
+    def entry(self, seq: int) -> Entry:
+        """Give one event."""
+        with told(self._path, "read"):
+            row = self._connection.execute(_FROM, (self._trial, seq, 1)).fetchone()
+        if row is None or row[0] != seq:
+            raise StoreError(f"{self._path} holds no event {seq} of the trial {self._trial!r}")
+        return Entry(*row)
+
+    def find(self, p: str, t: int) -> int | None:
+        """Give the number of the event that is decision (p, t); None if there is none."""
+        with told(self._path, "read"):
+            row = self._connection.execute(_FIND, (self._trial, p, t)).fetchone()
+        return None if row is None else int(row[0])
+
+    def put_snapshot(self, seq: int, content: bytes, keep: int | None = SNAPSHOTS_KEPT) -> None:
+        """Store the state after event `seq`, and forget all snapshots but the last `keep`; None keeps all."""
+        self._check_writable()
+        if not 0 <= seq <= self._head.seq:
+            raise ValueError(f"a snapshot is of event {seq}; the log goes from event 0 to event {self._head.seq}")
+        most = -1 if keep is None else whole_number("the number of snapshots to keep", keep, 1)
+        with self._transaction() as connection:
+            connection.execute(_PUT_SNAPSHOT, (self._trial, seq, content, sha256(content).digest()))
+            connection.execute(_FORGET, (self._trial, self._trial, most))
+
+    def get_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
+        """Give the last snapshot that is not damaged, of event `at_most` or before; None if there is none."""
+        for seq in reversed(self.snapshots()):
+            if at_most is not None and seq > at_most:
+                continue
+            # A page that SQLite cannot read damages one snapshot only; the one before may be whole.
+            with suppress(sqlite3.DatabaseError):
+                content, digest = self._connection.execute(_SNAPSHOT, (self._trial, seq)).fetchone()
+                if isinstance(content, bytes) and sha256(content).digest() == digest:
+                    return seq, content
+        return None
+
+    def snapshots(self) -> list[int]:
+        """Give the events of which there are snapshots, in order."""
+        with told(self._path, "read"):
+            return [seq for (seq,) in self._connection.execute(_SNAPSHOTS, (self._trial,))]
+
+    def put_source(self, content: bytes) -> str:
+        """Store the content of a source, and give its SHA-256 as hexadecimal digits."""
+        digest = sha256(content).hexdigest()
+        with self._transaction() as connection:
+            connection.execute(_PUT_SOURCE, (self._trial, digest, content))
+        return digest
+
+    def source(self, digest: str) -> bytes:
+        """Give the content of a source by its SHA-256."""
+        with told(self._path, "read"):
+            row = self._connection.execute(_SOURCE, (self._trial, digest)).fetchone()
+        if row is None:
+            raise StoreError(f"{self._path} holds no source {shown(digest)}")
+        content = row[0]
+        if not isinstance(content, bytes) or sha256(content).hexdigest() != digest:
+            raise StoreError(f"{self._path} holds the source {shown(digest)}, but its content does not match its hash")
+        return content
+
+    def redact(self, seqs: Iterable[int], sources: Iterable[str] = ()) -> None:
+        """Erase the bodies of these events, and keep their hashes; and erase these sources. Harmless to do again.
+
+        The file is written anew: SQLite leaves old bytes in the free parts of pages. If a reader keeps it from being
+        finished, the bodies are NULL already, but their bytes may still be in the file: do it again.
+        """
+        with self._transaction() as connection:
+            for seq in seqs:
+                if connection.execute(_REDACT, (self._trial, seq)).rowcount != 1:
+                    raise StoreError(f"{self._path} holds no event {shown(seq)} of the trial {self._trial!r}")
+            connection.executemany(_FORGET_SOURCE, [(self._trial, digest) for digest in sources])
+        with told(self._path, "written anew"):
+            self._connection.execute("VACUUM")
+            busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreError(
+                f"{self._path} is being read, so erased bodies remain in its -wal file; redact again later"
+            )
+
+    def close(self) -> None:
+        """Release the store and its lock. To do it again is harmless."""
+        with told(self._path, "closed"):
+            self._connection.close()
+        release(self._lock)
+        self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _stored_head(self) -> Head:
+        with told(self._path, "read"):
+            row = self._connection.execute(_LAST, (self._trial,)).fetchone()
+        if row is None:
+            return START
+        if not isinstance(row[0], int) or not isinstance(row[1], bytes):
+            raise StoreError(f"{self._path} cannot be read: its last event is damaged")
+        return Head(*row)
+
+    def _check_writable(self) -> None:
+        if self._lock is None:
+            raise StoreError(f"{self._path} is open for reading only, or closed")
+        if identity(self._path) != self._identity:
+            raise StoreError(f"{self._path} was removed or replaced while it was open: what is written would be lost")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing. Nobody else can write between the first look and the commit."""
+        self._check_writable()
+        connection = self._connection
+        with told(self._path, "written"):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # SQLite undoes some failed transactions by itself.
+                with suppress(sqlite3.Error):
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                raise
+
+
+def _new(path: Path, trial: str, known: list[str]) -> str:
+    if trial in known:
+        raise StoreError(f"{path} holds the trial {trial!r} already")
+    return trial
+
+
+def _chosen(path: Path, trial: str | None, known: list[str]) -> str:
+    if trial is None and len(known) == 1:
+        return known[0]
+    there = f"it holds {', '.join(map(shown, known))}" if known else "it holds none"
+    if trial is None and known:
+        raise StoreError(f"{path} holds several trials, so name one: {there}")
+    if trial not in known:
+        raise StoreError(f"{path} holds no trial{'' if trial is None else f' {trial!r}'}: {there}")
+    return trial
