@@ -13,6 +13,7 @@ import typer.main
 from commands import Call, caller
 from lacuna import command as cli
 from lacuna.missingness import MECHANISMS
+from live_trials import write_file
 from studies import write_study
 
 STUDY = """
@@ -48,6 +49,14 @@ BASE = {
     "run": ("--steps", "20", "--trials", "1"), "methods": (), "worlds": (), "bench": (), "theory": ("--out", "out"),
     "paper": ("--out", "out"), "study plan": ("study.toml",), "study run": ("study.toml", "--out", "out"),
     "study status": ("store",), "study export": ("store", "to.csv"),
+    "trial init": ("new.toml",), "trial enrol": ("walk.toml", "ada"),
+    "trial decide": ("walk.toml", "maria", "0", "--context", "{}"),
+    "trial fallbacks": ("walk.toml", "maria", "0", "3"), "trial outcome": ("walk.toml", "maria", "0", "0.5"),
+    "trial given": ("walk.toml", "maria", "3", "prompt", "--context", "{}"),
+    "trial end": ("walk.toml", "maria", "withdrawn"),
+    "trial update": ("walk.toml",), "trial status": ("walk.db",), "trial replay": ("walk.db",),
+    "trial upgrade": ("walk.db",), "trial export": ("walk.db", "exported"), "trial key": ("walk.db", "walk.key"),
+    "trial redact": ("walk.db", "1", "--reason", "asked for"),
 }  # fmt: skip
 
 
@@ -84,6 +93,11 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.setattr("lacuna.study.engines._PATIENCE", 0.05)
     call = caller(capsys, monkeypatch)
     assert call("study", "run", write_study(tmp_path, STUDY), "--out", "store").code == 0
+    write_file(tmp_path, "new")
+    write_file(tmp_path)
+    for path, words in (("trial init", ("walk.toml",)), ("trial enrol", ("walk.toml", "maria"))):
+        assert call(*path.split(), *words).code == 0
+    assert call("trial", "decide", *BASE["trial decide"]).code == 0
     return call
 
 
