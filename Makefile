@@ -13,10 +13,14 @@ TESTS ?=
 # How many edited files `make fuzz` tries.
 EDITS ?= 20000
 
+# How often `make trial` kills a trial, and how many decisions it computes again.
+KILLS ?= 50
+DECISIONS ?= 10000
+
 # Options for installing torch alone, e.g. where to find its CPU build: make sb3 TORCH_OPTIONS="--index-url …"
 TORCH_OPTIONS ?=
 
-.PHONY: help paper test check fuzz bench docs sb3 slurm clean
+.PHONY: help paper test check fuzz trial bench docs sb3 slurm clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -38,6 +42,10 @@ check: .venv/ready ## check style, types and the import contract
 
 fuzz: .venv/ready ## edit saved files at random, half agents, half runs, and load them under bounds checking
 	$(BIN)/python tests/fuzz_files.py --edits $(EDITS)
+
+trial: .venv/ready ## kill a trial at random moments, and compute a long one again in every way
+	$(BIN)/python tests/trial_kills.py $(KILLS)
+	$(BIN)/python tests/trial_replay.py $(DECISIONS)
 
 bench: .venv/ready ## measure nanoseconds per step, next to a C++ loop if there is a g++
 	$(BIN)/lacuna bench

@@ -1,7 +1,8 @@
 """Write the reference pages from the code: interfaces from docstrings, tables from declarations.
 
-``python reference/generate.py`` writes ``docs/reference/`` and the list of files in ``docs/architecture.md``. Both are
-committed, so that every link works where the repository is read; a test fails when they are not current.
+``python reference/generate.py`` writes ``docs/reference/``, the list of files in ``docs/architecture.md``, and the
+examples that other pages print. All of it is committed, so that every link works where the repository is read; a test
+fails when it is not current.
 """
 
 from __future__ import annotations
@@ -65,8 +66,23 @@ PAGES: dict[str, Page] = {
             "lacuna.methods.savefile": ("SaveFileError", "OtherKernelsWarning", "OtherKernels"),
         },
     ),
+    "trials": Page(
+        "Trials",
+        "A trial with many participants: what it is given, what it answers, its log.",
+        {
+            "lacuna": ("Trial", "TrialFile"),
+            "lacuna.live.requests": ("Decision", "Outcome"),
+            "lacuna.live.writer": ("Writer",),
+            "lacuna.protocol.context": ("ContextSchema", "Categories", "Bins", "Reading"),
+            "lacuna.protocol.declared": ("Allocation", "Reward", "UpdateAt"),
+            "lacuna.live.replay": ("replay", "ReplayError", "RedactedError"),
+            "lacuna.record.keys": ("Secret", "DrawsKey"),
+            "lacuna.record.log": ("read_log", "Entry", "Head", "LogError"),
+            "lacuna.record.store": ("StoreError", "StoreBusyError", "StoreConflictError"),
+        },
+    ),
     "running": Page(
-        "Runs and trials",
+        "Runs",
         "An agent or a yardstick in a world, measured.",
         {
             "lacuna": ("Problem", "run_trial", "run_trials", "Run"),
@@ -159,7 +175,8 @@ def pages() -> dict[str, str]:
     }
     written = tables | {name: api_page(name) for name in PAGES}
     found = {f"reference/{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in written.items()}
-    return found | {"architecture.md": with_files((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))}
+    found["architecture.md"] = with_files((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    return found | {name: with_examples((ROOT / "docs" / name).read_text(encoding="utf-8")) for name in PRINTING}
 
 
 # --- tables from declarations ----------------------------------------------------------------------------------------
@@ -458,6 +475,25 @@ def shown_value(value: Any) -> str:
 
 
 # --- the files of the package ----------------------------------------------------------------------------------------
+
+PRINTING = ("how-to/trial.md",)
+"""Pages that print files of ``examples/``."""
+
+_PRINTED = re.compile(
+    r"(<!-- (examples/[\w.]+): written by reference/generate.py -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL
+)
+
+
+def with_examples(page: str) -> str:
+    """Give a page with the examples that it prints as they are."""
+
+    def printed(found: re.Match[str]) -> str:
+        path = ROOT / found[2]
+        kind = {".py": "python", ".toml": "toml"}[path.suffix]
+        return f"{found[1]}```{kind}\n{path.read_text(encoding='utf-8').strip()}\n```{found[3]}"
+
+    return _PRINTED.sub(printed, page)
+
 
 BEGIN, END = "<!-- files: written by reference/generate.py -->", "<!-- end of files -->"
 
