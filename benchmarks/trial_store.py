@@ -14,15 +14,16 @@ import time
 from contextlib import closing
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from lacuna.record.log import Entry, Head, make_entry, verify
+from lacuna.record.log import Head, canonical, verify
 from lacuna.record.sqlite import SqliteStore
 from lacuna.record.sqlite_file import make_durable
 
 TURNS, GROUP, PARTICIPANTS = 3000, 8, 500
 
 
-def events(head: Head, n: int) -> list[Entry]:
+def events(head: Head, n: int) -> list[dict[str, Any]]:
     """Decisions as large as those of a trial with four components and two actions."""
     found = []
     for seq in range(head.seq + 1, head.seq + 1 + n):
@@ -34,8 +35,7 @@ def events(head: Head, n: int) -> list[Entry]:
             "randomised": True, "reason": None, "request": "b2d07c41e09a3f58", "seq": seq, "t": seq // PARTICIPANTS,
             "u": 0.9013671875, "version": 12,
         }  # fmt: skip
-        found.append(make_entry(head, body))
-        head = found[-1].head
+        found.append(body)
     return found
 
 
@@ -43,8 +43,8 @@ def participant(seq: int) -> str:
     return f"{(seq % PARTICIPANTS + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128):032x}"
 
 
-def keys(entries: list[Entry]) -> list[tuple[str, int, int]]:
-    return [(participant(one.seq), one.seq // PARTICIPANTS, one.seq) for one in entries]
+def keys(bodies: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    return [(participant(one["seq"]), one["seq"] // PARTICIPANTS, one["seq"]) for one in bodies]
 
 
 def measure(folder: Path, turns: int) -> dict[str, float]:
@@ -55,10 +55,10 @@ def measure(folder: Path, turns: int) -> dict[str, float]:
     times: dict[str, list[float]] = {"bare INSERT": [], "append": [], f"append of {GROUP}": []}
     with closing(bare), SqliteStore.create(folder / "store.db", "walk") as store:
 
-        def insert(group: list[Entry]) -> None:
-            bare.execute("INSERT INTO bare (seq, body) VALUES (?, ?)", group[0][:2])
+        def insert(group: list[dict[str, Any]]) -> None:
+            bare.execute("INSERT INTO bare (seq, body) VALUES (?, ?)", (group[0]["seq"], canonical(group[0])))
 
-        def append(group: list[Entry]) -> None:
+        def append(group: list[dict[str, Any]]) -> None:
             store.append(group, keys(group))
 
         for _ in range(turns):

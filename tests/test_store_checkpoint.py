@@ -10,7 +10,7 @@ import pytest
 from lacuna.record.log import verify
 from lacuna.record.sqlite import SqliteStore
 from lacuna.record.store import StoreError
-from trial_events import events, keys
+from trial_events import bodies, events, keys
 
 
 def half_moved(tmp_path: Path) -> tuple[Path, int]:
@@ -20,7 +20,7 @@ def half_moved(tmp_path: Path) -> tuple[Path, int]:
     with SqliteStore.create(path, "walk") as store:
         for _ in range(60):
             more = events(5, store.head)
-            store.append(more, keys(more))
+            store.append(bodies(more), keys(more))
         n = store.head.seq + 1
         for end in ("", "-wal"):
             shutil.copy(f"{path}{end}", f"{copy}{end}")

@@ -106,7 +106,7 @@ def expected(agent: Agent) -> list[float]:
 
 def learned(trial: Trial) -> str:
     (pool,) = trial.state.pools.values()
-    return hashlib.sha256(pool.digest.encode() + trial.state.places.S[0].tobytes()).hexdigest()
+    return hashlib.sha256(pool.digest.encode() + trial.state.places.standing.S[0].tobytes()).hexdigest()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

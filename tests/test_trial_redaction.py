@@ -195,9 +195,9 @@ def test_the_state_is_kept_before_anything_is_erased(tmp_path: Path, monkeypatch
 def test_other_trials_in_the_file_are_left_alone(tmp_path: Path) -> None:
     store = made(tmp_path)
     with SqliteStore.create(store, "other") as opened:
-        from trial_events import events
+        from trial_events import bodies, events
 
-        opened.append(events(5))
+        opened.append(bodies(events(5)))
     redact(tmp_path / "walk.toml", [3], reason="a request")
     with sqlite3.connect(store) as connection:
         found = connection.execute("SELECT trial, seq FROM event WHERE body IS NULL").fetchall()

@@ -23,13 +23,13 @@ from lacuna.record.log import START, Entry, Head, LogError, make_entry, verify
 from lacuna.record.sqlite import SqliteStore
 from lacuna.record.store import Store, StoreBusyError, StoreConflictError, StoreError, sqlite_path
 from sentences import one_sentence
-from trial_events import body, events, keys, pseudonym
+from trial_events import bodies, body, events, keys, pseudonym
 
 
 def grow(store: Store, n: int) -> list[Entry]:
     """Append the next n events, all at once."""
     entries = events(n, store.head)
-    store.append(entries, keys(entries))
+    store.append(bodies(entries), keys(entries))
     return entries
 
 
@@ -81,9 +81,9 @@ def test_events_come_back_and_are_found_by_their_key(path: Path, store: SqliteSt
 
 def test_what_does_not_continue_the_log_is_not_appended(store: SqliteStore) -> None:
     whole = grow(store, 5)
-    for bad in (events(1), events(8)[6:], [events(6)[5]._replace(body=None)], [events(6)[5]._replace(chain=bytes(32))]):
-        with pytest.raises(ValueError, match="does not continue the log, which ends with event 4"):
-            store.append(bad)
+    for bad in (events(1), events(8)[6:], [*events(6)[5:], *events(6)[5:]]):
+        with pytest.raises(LogError, match=r"event [56]: its body has the number [056]"):
+            store.append(bodies(bad))
     assert list(store.read()) == whole
 
 
@@ -110,9 +110,9 @@ def test_a_decision_is_stored_once_and_the_group_with_it_not_at_all(path: Path, 
     whole = grow(store, 20)
     more = events(5, store.head)
     there = [*keys(more[:4]), (pseudonym(3), 2, 24)]
-    refused(StoreConflictError, lambda: store.append(more, there), "at t 2 already, as event 17")
+    refused(StoreConflictError, lambda: store.append(bodies(more), there), "at t 2 already, as event 17")
     twice = [("abcd", 1, 24), ("abcd", 1, 24)]
-    refused(StoreConflictError, lambda: store.append(more, twice), "the same decision twice")
+    refused(StoreConflictError, lambda: store.append(bodies(more), twice), "the same decision twice")
     assert list(store.read()) == whole
     assert store.find(*keys(more)[0][:2]) is None
     assert grow(store, 5) == more
@@ -153,10 +153,10 @@ def test_without_the_lock_the_second_writer_changes_nothing_and_is_told(
     whole = grow(store, 5)
     with SqliteStore.open(path) as second:
         mine, other = events(2, store.head), [make_entry(store.head, body(5, action=7))]
-        second.append(other, [("ffff", 0, 5)])
+        second.append(bodies(other), [("ffff", 0, 5)])
         for _ in range(2):
-            refused(StoreConflictError, lambda: store.append(mine, keys(mine)), "does not end with event 4")
-        second.append(events(1, second.head))
+            refused(StoreConflictError, lambda: store.append(bodies(mine), keys(mine)), "does not end with event 4")
+        second.append(bodies(events(1, second.head)))
         assert list(verify(second.read())) == [*whole, *other, *events(1, other[0].head)]
         assert store.find(*keys(mine)[0][:2]) is None
 
@@ -164,7 +164,6 @@ def test_without_the_lock_the_second_writer_changes_nothing_and_is_told(
 RIVAL = """
 import sys, trial_events
 from lacuna.record import sqlite_file
-from lacuna.record.log import make_entry
 from lacuna.record.sqlite import SqliteStore
 from lacuna.record.store import StoreConflictError
 sqlite_file.fcntl.flock = lambda *_: None
@@ -173,8 +172,8 @@ while done < 40:
     with SqliteStore.open(sys.argv[1]) as store:
         try:
             while done < 40:
-                entry = make_entry(store.head, trial_events.body(store.head.seq + 1, rival=sys.argv[2], n=done))
-                store.append([entry], [(sys.argv[2], done, entry.seq)])
+                seq = store.head.seq + 1
+                store.append([trial_events.body(seq, rival=sys.argv[2], n=done)], [(sys.argv[2], done, seq)])
                 done += 1
         except StoreConflictError:
             pass
@@ -210,7 +209,7 @@ n = 0
 while True:
     n = n % 7 + 1
     entries = trial_events.events(n, store.head)
-    store.append(entries, trial_events.keys(entries))
+    store.append(trial_events.bodies(entries), trial_events.keys(entries))
     print(store.head.seq, store.head.chain.hex(), flush=True)
     if n == 5:
         store.put_snapshot(store.head.seq, bytes(20000))
@@ -444,7 +443,7 @@ def test_redaction_erases_the_bytes_from_every_file(path: Path, store: SqliteSto
     for seq in range(400):
         # Larger bodies move to pages of their own.
         entry = make_entry(store.head, body(seq, extra=secret(seq).decode() * (300 if seq % 20 == 3 else 1)))
-        store.append([entry])
+        store.append(bodies([entry]))
         whole.append(entry)
 
     def there() -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from lacuna.record.log import START, Entry, Head, make_entry
+from lacuna.record.log import START, Entry, Head, make_entry, parse
 
 
 def pseudonym(i: int) -> str:
@@ -33,6 +33,11 @@ def events(n: int, head: Head = START) -> list[Entry]:
         found.append(make_entry(head, body(seq)))
         head = found[-1].head
     return found
+
+
+def bodies(entries: list[Entry]) -> list[dict[str, Any]]:
+    """What the events hold."""
+    return [parse(one.body) for one in entries if one.body is not None]
 
 
 def keys(entries: list[Entry]) -> list[tuple[str, int, int]]:

@@ -23,7 +23,7 @@ from lacuna.live.recovery import landmarks
 from lacuna.live.trial import Trial
 from lacuna.live.writer import Writer
 from lacuna.record.keys import words
-from lacuna.record.log import check, make_entry
+from lacuna.record.log import check
 from lacuna.validation import shown, whole_number
 
 
@@ -85,7 +85,7 @@ def redact(
         if found:
             digest = store.put_source(snapshot.to_bytes(trial.state, store.head.seq + 1))
             event = {"kind": "redact", "of": found, "reason": why, "sources": sources, "state": digest}
-            store.append([make_entry(store.head, {"seq": store.head.seq + 1, "at": trial.writer.clock()} | event)])
+            store.append([{"seq": store.head.seq + 1, "at": trial.writer.clock()} | event])
         # What an attempt that was interrupted has named is erased now.
         store.redact({*found, *named}, {*sources, *(digest for body in before for digest in body["sources"])})
         if found:

@@ -21,7 +21,7 @@ from lacuna.live.state import TrialState
 from lacuna.live.writer import Writer
 from lacuna.record.events import NEUTRAL, now
 from lacuna.record.keys import DrawsKey
-from lacuna.record.log import Entry, check, make_entry, verify
+from lacuna.record.log import Entry, check, verify
 from lacuna.record.store import Store, StoreError
 from lacuna.validation import shown
 
@@ -113,7 +113,7 @@ def upgrade(
             digest = store.put_source(content)
         seq = store.head.seq + 1
         event: dict[str, Any] = {"kind": "upgrade", "provenance": provenance(), "reason": why, "state": digest}
-        store.append([make_entry(store.head, {"seq": seq, "at": now()} | event)])
+        store.append([{"seq": seq, "at": now()} | event])
         Writer(state, store, secret.draws_key, now).snapshot()
         return Upgraded(done, seq, difference)
     finally:

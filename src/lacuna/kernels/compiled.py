@@ -58,6 +58,11 @@ def inner(function: F) -> F:
     return _without_door(_compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True))
 
 
+def called(function: F) -> F:
+    """Compile a kernel that both Python and kernels call, and that is called, not inlined: so it is compiled once."""
+    return _compiled(function, forceinline=False)
+
+
 def rare(function: F) -> F:
     """Compile an inner kernel that is called, not inlined: what runs rarely would only make the hot loop larger."""
     return _without_door(_compiled(function, forceinline=False, no_cpython_wrapper=True, no_cfunc_wrapper=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,7 +88,7 @@ class Ledger:
     def reward(self, row: int) -> float | None:
         """The reward of a decision, None if it is not known."""
         reward = float(self.steps.reward[row])
-        return None if np.isnan(reward) else reward
+        return None if isnan(reward) else reward
 
     def report(self, row: int, reward: float | None, delivered: bool | None) -> None:
         """Note what was reported of a decision, whether or not it is learned from."""
@@ -108,6 +110,12 @@ class Ledger:
     def is_open(self, row: int) -> bool:
         """Whether its reward may still be learned from."""
         return not self.has(row, _NOT_OPEN)
+
+    def is_due(self, row: int) -> tuple[bool, bool]:
+        """Whether its reward can be taken in now, and its transition counted."""
+        flags = int(self.flags[row])
+        to_credit = not flags & _NOT_OPEN and bool(flags & (HAS_NEXT | ENDS)) and self.reward(row) is not None
+        return to_credit, flags & (HAS_NEXT | TAUGHT) == HAS_NEXT
 
     def to_teach(self) -> NDArray[np.int64]:
         """Rows whose transition is to be counted."""

@@ -13,12 +13,11 @@ from lacuna.kernels.counts import TIGHT
 from lacuna.kernels.space import MISSING, Space
 from lacuna.learning.tables import Tables
 from lacuna.live.ledger import Ledger
-from lacuna.live.steps import credit_rows, learn_row, plan_rows, teach_rows
+from lacuna.live.steps import Standing, credit_rows, learn_row, plan_rows, teach_rows
 from lacuna.methods.memory import (
     CREDITED,
     ENDINGS,
     HIGHEST,
-    IMPATIENCE,
     LARGEST,
     NO_STATE,
     OUTCOMES,
@@ -44,14 +43,31 @@ class Pool:
     def __init__(self, space: Space, n_actions: int, settings: Settings, *, many: bool) -> None:
         self.tables = Tables(space, n_actions, settings, first=TIGHT if many else None)
         self.taught = self.credited = 0
+        self._learner: Learner | None = None
         self.stale = False
         """Whether a reward that was taken in has been corrected since."""
+
+    @property
+    def learner(self) -> Learner:
+        """All of it as kernels see it, put together anew only after the tables moved."""
+        if self._learner is None:
+            self._learner = self.tables.learner
+        return self._learner
+
+    def make_room(self) -> None:
+        """Make sure that what one step may teach fits into the counts; this may move them."""
+        self.tables.make_room()
+        self._learner = None
 
     def learn(self, row: int, ledger: Ledger, *, to_credit: bool, to_teach: bool) -> None:
         """Take in the reward of a decision, count its transition, or both."""
         if to_teach:
-            self.tables.make_room()
-        learn_row(row, to_credit, to_teach, ledger.steps, self.tables.learner)
+            self.make_room()
+        learn_row(row, to_credit, to_teach, ledger.steps, self.learner)
+        self.has_learned(to_credit=to_credit, to_teach=to_teach)
+
+    def has_learned(self, *, to_credit: bool, to_teach: bool) -> None:
+        """Count what was learned from a decision."""
         self.credited += to_credit
         self.taught += to_teach
 
@@ -59,19 +75,19 @@ class Pool:
         """Count the transitions of decisions."""
         done = 0
         while done < rows.shape[0]:
-            self.tables.make_room()
-            done = int(teach_rows(rows, done, ledger.steps, self.tables.learner))
+            self.make_room()
+            done = int(teach_rows(rows, done, ledger.steps, self.learner))
         self.taught += rows.shape[0]
 
     def credit(self, rows: NDArray[np.int64], ledger: Ledger) -> None:
         """Take in the rewards of decisions."""
-        credit_rows(rows, ledger.steps, self.tables.learner)
+        credit_rows(rows, ledger.steps, self.learner)
         self.credited += rows.shape[0]
 
     def plan(self, rows: NDArray[np.int64], ledger: Ledger) -> None:
         """Plan once for each of these decisions, if the method plans."""
         if self.tables.planner is not None:
-            plan_rows(rows, ledger.steps, self.tables.learner)
+            plan_rows(rows, ledger.steps, self.learner)
 
     def rebuild(self, rows: NDArray[np.int64], ledger: Ledger) -> None:
         """Add up all rewards of a planner anew, for some were corrected; `rows` are those that were taken in."""
@@ -81,7 +97,7 @@ class Pool:
                 array[:] = 0
             plan.levels[[HIGHEST, LARGEST]] = 0
             plan.at[[CREDITED, ENDINGS, WAIT, OUTCOMES]] = 0
-            credit_rows(rows, ledger.steps, self.tables.learner)
+            credit_rows(rows, ledger.steps, self.learner)
         self.stale = False
 
     @property
@@ -96,20 +112,6 @@ class Pool:
     def describe(self) -> dict[str, Any]:
         """What is not in the arrays, as plain data."""
         return {"taught": self.taught, "credited": self.credited, "stale": self.stale}
-
-
-def basis_of(learner: Learner) -> str:
-    """First 8 bytes of SHA-256 of all that a decision reads."""
-    memory, planner = learner.memory, learner.planner
-    total = hashlib.sha256(memory.S.tobytes())
-    if memory.S[0] >= 0:
-        total.update(memory.Q[memory.S].tobytes())
-        if memory.tried.size:
-            total.update(memory.tried[memory.S].tobytes())
-    total.update(memory.highest_reward.tobytes())
-    if planner is not None:
-        total.update(planner.levels[IMPATIENCE : IMPATIENCE + 1].tobytes())
-    return total.hexdigest()[:16]
 
 
 @dataclass
@@ -139,27 +141,21 @@ class Person:
 
 
 class Places:
-    """Pathways and what is carried forward, a row for each participant."""
+    """Where participants stand, a row for each."""
 
     def __init__(self, K: int, d: int) -> None:
         self.n = 0
-        self.S, self.C = (np.full((16, K), NO_STATE, dtype=np.int64) for _ in range(2))
-        self.previous, self.held = (np.full((16, d), MISSING, dtype=np.int64) for _ in range(2))
+        S, C = (np.full((16, K), NO_STATE, dtype=np.int64) for _ in range(2))
+        previous, held = (np.full((16, d), MISSING, dtype=np.int64) for _ in range(2))
+        self.standing = Standing(S, C, previous, held)
 
     def add(self) -> int:
         """Make room for one more; gives its row."""
-        if self.n == self.S.shape[0]:
-            for name in ("S", "C", "previous", "held"):
-                own = getattr(self, name)
-                setattr(self, name, np.concatenate([own, np.full_like(own, -1)]))
+        if self.n == self.standing.S.shape[0]:
+            self.standing = Standing(*(np.concatenate([own, np.full_like(own, -1)]) for own in self.standing))
         self.n += 1
         return self.n - 1
 
-    def learner(self, row: int, tables: Tables) -> Learner:
-        """The learner of a pool, standing where this participant does."""
-        memory = tables.memory._replace(S=self.S[row], C=self.C[row], previous=self.previous[row], held=self.held[row])
-        return tables.learner_at(memory)
-
     def to_arrays(self) -> Arrays:
         """All of it as arrays, for a file; codes follow from states."""
-        return {f"place_{name}": getattr(self, name)[: self.n] for name in ("S", "previous", "held")}
+        return {f"place_{name}": getattr(self.standing, name)[: self.n] for name in ("S", "previous", "held")}

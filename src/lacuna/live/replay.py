@@ -15,7 +15,7 @@ from lacuna.protocol.file import TrialFile
 from lacuna.protocol.numbers import Numbers
 from lacuna.record.events import INPUTS
 from lacuna.record.keys import DrawsKey
-from lacuna.record.log import START, Entry, Head, LogError, checked, describe
+from lacuna.record.log import START, Entry, Head, LogError, check, check_all_but_form, checked, describe, encode
 from lacuna.validation import shown
 from lacuna.version import RESULTS_VERSION, __version__
 
@@ -89,7 +89,7 @@ def replay(
         Where to begin.
     """
     head = after
-    for entry, content in checked(entries, after):
+    for entry, content in checked(entries, after, look=check_all_but_form):
         if state is None:
             state = begin_state(content, draws_key)
         else:
@@ -119,10 +119,12 @@ def replay_event(entry: Entry, content: dict[str, Any] | None, state: TrialState
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ReplayError(f"{describe(entry, content)}: it cannot have happened: {reason}", entry.seq) from error
-    difference = _first_difference(content, outputs)
-    if difference is None and (unknown := sorted(content.keys() - {*inputs, *outputs, *_EVERY})):
-        difference = f"it holds {unknown[0]!r}, which no {kind} has"
-    if difference is not None:
+    if encode({key: content[key] for key in (*_EVERY, *inputs)} | outputs) != entry.body:
+        check(entry)
+        difference = _first_difference(content, outputs)
+        if difference is None:
+            unknown = sorted(content.keys() - {*inputs, *outputs, *_EVERY})
+            difference = f"it holds {unknown[0]!r}, which no {kind} has"
         raise ReplayError(f"{describe(entry, content)}: {difference}", entry.seq)
 
 

@@ -12,7 +12,7 @@ from lacuna.live.ledger import MAX_T
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.protocol.context import MAX_TEXT, Reading
 from lacuna.protocol.file import TrialFile
-from lacuna.record.log import canonical
+from lacuna.record.log import canonical, parse
 from lacuna.validation import nearest, shown, whole_number
 
 MAX_EXTRA = 4096
@@ -92,10 +92,12 @@ def read_truth(what: str, value: object) -> bool:
 
 def read_group(group: Any, file: TrialFile) -> str | None:
     """Give the group of a participant, or say what is wrong; only with pools by group there has to be one."""
-    if (group is None and file.pool != "group") or (isinstance(group, str) and 1 <= len(group) <= MAX_TEXT):
+    if (group is None and file.pool != "group") or (
+        isinstance(group, str) and group.isprintable() and 1 <= len(group) <= MAX_TEXT
+    ):
         return group
     more = "" if file.pool == "group" else ", or None"
-    raise ValueError(f"the group is {shown(group)}; it must be a text of 1 to {MAX_TEXT} characters{more}")
+    raise ValueError(f"the group is {shown(group)}; it must be a text of 1 to {MAX_TEXT} printable characters{more}")
 
 
 def read_point(t: Any) -> int:
@@ -161,11 +163,11 @@ def read_extra(extra: Any, what: str = "extra") -> dict[str, Any]:
     for value in _texts(dict(extra)):
         if len(value) > MAX_TEXT:
             raise ValueError(f"{what} holds a text of {len(value)} characters; {MAX_TEXT} are allowed")
-    found = dict(extra)
-    size = len(canonical(found))
-    if size > MAX_EXTRA:
-        raise ValueError(f"{what} has {size} bytes; {MAX_EXTRA} are allowed")
-    return found
+    content = canonical(dict(extra))
+    if len(content) > MAX_EXTRA:
+        raise ValueError(f"{what} has {len(content)} bytes; {MAX_EXTRA} are allowed")
+    # A copy, for the app may change what it holds before it is written.
+    return parse(content)
 
 
 def _texts(value: Any, depth: int = 0) -> list[str]:

@@ -110,7 +110,7 @@ def _fill_pools(described: dict[str, Any], arrays: Arrays, state: TrialState) ->
 
 
 def _fill_places(arrays: Arrays, rows: int, state: TrialState) -> None:
-    places, n, d = state.places, state.places.n, state.space.d
+    places, n, d = state.places.standing, state.places.n, state.space.d
     last = np.array(state.space.sizes) - 1
     K = places.S.shape[1]
     places.S[:n] = take(arrays, "place_S", "int64", (n, K), NO_STATE, rows - 1)

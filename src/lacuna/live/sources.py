@@ -33,8 +33,9 @@ from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.quantities import counted
 from lacuna.record.keys import words
-from lacuna.record.log import Entry, LogError, describe, make_entry, read_lines
+from lacuna.record.log import Entry, LogError, describe, read_lines
 from lacuna.record.log import parse as parse_body
+from lacuna.record.store import Body
 from lacuna.validation import nearest, one_of, shown, whole_number
 
 Key = tuple[str, int, int]
@@ -341,10 +342,8 @@ class _Reader:
             self.source.events.append({"kind": "end", "p": p, "how": how})
 
 
-def learn_from(
-    source: Source, state: TrialState, log: list[Entry], secret: str, at: str
-) -> tuple[list[Entry], list[Key]]:
-    """Let a trial that begins learn from a source; gives its whole log so far, and the keys of its decisions.
+def learn_from(source: Source, state: TrialState, begin: Body, secret: str) -> tuple[list[Body], list[Key]]:
+    """Let a trial that begins learn from a source; gives its events so far, and the keys of its decisions.
 
     Parameters
     ----------
@@ -352,21 +351,19 @@ def learn_from(
         What `read_source` gave.
     state
         Of the new trial, which is moved on.
-    log
-        The events before: `begin`.
+    begin
+        The first event, whose time all others have.
     secret
         Fingerprint of the new trial's secret.
-    at
-        The time.
     """
     if source.secret == secret:
         # A participant would have the pseudonym, and the draws, of the ghost that it was.
         raise ValueError("the earlier trial has the same secret as this one; begin this one with another seed")
-    entries, keys = list(log), list[Key]()
+    bodies, keys = [begin], list[Key]()
 
     def add(event: dict[str, Any]) -> None:
-        body: dict[str, Any] = {"seq": entries[-1].seq + 1, "at": at} | event
-        entries.append(make_entry(entries[-1].head, body | state.apply(body)))
+        body: Body = {"seq": len(bodies), "at": begin["at"]} | event
+        bodies.append(body | state.apply(body))
 
     add(
         {
@@ -381,7 +378,7 @@ def learn_from(
             p, t = event["p"], event["t"]
             for old, why in state.closings(state.people[p], t, None):
                 add({"kind": "close", "p": p, "t": old, "why": why})
-            keys.append((p, t, entries[-1].seq + 1))
+            keys.append((p, t, len(bodies)))
         add(event)
     add({"kind": "update", "key": None})
-    return entries, keys
+    return bodies, keys

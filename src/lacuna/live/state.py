@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.philox import CHOICE, FALLBACK, IMPUTATION, fill_numbers
+from lacuna.kernels.philox import FALLBACK, fill_numbers
 from lacuna.kernels.space import MISSING
 from lacuna.kernels.streams import Uniforms
-from lacuna.learning.learner import begin, draws_per_step
-from lacuna.live.allocation import Allocation, action_set, allocate, allocation_of
+from lacuna.learning.learner import draws_per_step
+from lacuna.live.allocation import Allocation, action_set, allocation_of
 from lacuna.live.ledger import ABSENT, BY_DEFAULT, CLOSED, CREDITED, ENDS, HAS_NEXT, OUTSIDE, TAUGHT, Ledger
-from lacuna.live.pool import Person, Places, Pool, basis_of
-from lacuna.live.steps import arrive
-from lacuna.live.units import decision_probabilities, fixed_probabilities
-from lacuna.methods.memory import Learner
+from lacuna.live.pool import Person, Places, Pool
+from lacuna.live.steps import NO_ROOM, Desk, Moment, choose, learn_row, move_on
+from lacuna.live.units import fixed_probabilities
 from lacuna.methods.voting import sample_action
 from lacuna.protocol.file import TrialFile
 from lacuna.protocol.numbers import Numbers
@@ -61,12 +60,11 @@ class TrialState:
         """What the updates that had a key gave."""
         self.enrolled = 0
         self._key = key_words(draws_key)
-        self._imputation = Uniforms(np.empty(draws_per_step(self.rules)), np.zeros(1, dtype=np.int64))
-        self._number = np.empty(1)
+        self._desk = _desk(draws_per_step(self.rules), K, self.n_actions)
         self._nothing = np.full(d, MISSING, dtype=np.int64)
-        self._units = np.zeros(self.n_actions, dtype=np.int64)
         self.allocations = self._allocations()
         self._sets: dict[tuple[int, ...], NDArray[np.int64]] = {}
+        self._alone = [np.array([a]) for a in range(self.n_actions)]
         self._all = self.action_set(range(self.n_actions))
         self.fallback_prob = fixed_probabilities(file.fallback)
         self._apply: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -129,62 +127,65 @@ class TrialState:
 
     # --- contexts ----------------------------------------------------------------------------------------------------
 
-    def _numbers(self, person: Person, t: int) -> Uniforms:
-        """The numbers with which hidden components are imputed at a decision point."""
-        fill_numbers(self._key, person.words, t, IMPUTATION, self._imputation.block)
-        self._imputation.cursor[0] = 0
-        return self._imputation
+    def _move_on(
+        self, person: Person, t: int, coded: NDArray[np.int64], allowed: NDArray[np.int64], policy: str = "learned"
+    ) -> int:
+        """Let a context arrive after the last decision of a participant, if there is one; gives the next action."""
+        ledger, pool, row = self.ledger, self.pool_of(person), person.last_row
+        to_credit = to_teach = False
+        if row >= 0:
+            if not ledger.has(row, ENDS):
+                ledger.mark(row, HAS_NEXT)
+            if self.file.update_every == "each":
+                to_credit, to_teach = ledger.is_due(row)
+        moment = Moment(self._key, person.words, t, person.number, row, to_credit, to_teach)
+        allocation, trial = self.allocations[policy], (ledger.steps, self.places.standing, self._desk)
+        action = move_on(moment, coded, allocation, allowed, trial, pool.learner)
+        if action == NO_ROOM:
+            pool.make_room()
+            learn_row(row, to_credit, to_teach, ledger.steps, pool.learner)
+            action = choose(moment, allocation, allowed, trial, pool.learner)
+        if to_credit or to_teach:
+            pool.has_learned(to_credit=to_credit, to_teach=to_teach)
+            ledger.mark(row, CREDITED * to_credit | TAUGHT * to_teach)
+        return int(action)
 
-    def _draw(self, person_words: NDArray[np.uint64], t: int, purpose: int) -> float:
-        """The one number of a choice."""
-        fill_numbers(self._key, person_words, t, purpose, self._number)
-        return float(self._number[0])
+    @property
+    def _basis(self) -> str:
+        """First 8 bytes of SHA-256 of all that the decision on the desk read."""
+        return hashlib.sha256(self._desk.read[: self._desk.n_read[0]].tobytes()).hexdigest()[:16]
 
     def missed(self, person: Person, t: int) -> int | None:
         """How many decision points were missed before this one; None if it is the first, or the gap is too long."""
         gap = t - person.last_t - 1
         return None if person.last_t < 0 or person.last_row < 0 or gap > self.file.max_gap else gap
 
-    def _take_context(self, person: Person, t: int, coded: NDArray[np.int64], at: int) -> tuple[int, Learner]:
-        """Let a context arrive, with those missed before it; gives how many were missed, and the learner there."""
+    def _take_context(
+        self, person: Person, t: int, at: int, coded: NDArray[np.int64], allowed: NDArray[np.int64], policy: str
+    ) -> tuple[int, int]:
+        """Let a context arrive, after those missed before it; gives how many were missed, and the action."""
         gap = self.missed(person, t)
         if gap is None:
-            memory = self._learner(person).memory
-            begin(coded, self.rules, self.space.layout, memory, self._numbers(person, t))
+            person.last_row = -1
         else:
             for missed in range(person.last_t + 1, t):
-                self._arrive(person, missed, self._nothing)
+                self._move_on(person, missed, self._nothing, self._alone[self.file.absent])
                 if missed not in person.rows:  # otherwise a fall-back was the answer there, and is what was done
                     row = self.ledger.add(person.number, missed, at, self.file.absent, ABSENT)
                     person.rows[missed] = row
                 person.last_row = person.rows[missed]
-            self._arrive(person, t, coded)
+        action = self._move_on(person, t, coded, allowed, policy)
         person.last_t = t
-        return gap or 0, self._learner(person)
-
-    def _learner(self, person: Person) -> Learner:
-        """What a participant learns with, where it stands. Learning may move the tables, so it is asked for anew."""
-        return self.places.learner(person.number, self.pool_of(person).tables)
-
-    def _arrive(self, person: Person, t: int, coded: NDArray[np.int64]) -> None:
-        """Let a context arrive after the last decision of a participant."""
-        row = person.last_row
-        arrive(row, coded, self.ledger.steps, self._learner(person), self._numbers(person, t))
-        if not self.ledger.has(row, ENDS):
-            self.ledger.mark(row, HAS_NEXT)
-        if self.file.update_every == "each":
-            self._learn(row, person)
+        return gap or 0, action
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def _learn(self, row: int, person: Person) -> None:
         """Learn from one decision all that can be learned now: in the order in which an agent does."""
-        ledger = self.ledger
-        to_credit = ledger.is_open(row) and ledger.has(row, HAS_NEXT | ENDS) and ledger.reward(row) is not None
-        to_teach = ledger.has(row, HAS_NEXT) and not ledger.has(row, TAUGHT)
+        to_credit, to_teach = self.ledger.is_due(row)
         if to_credit or to_teach:
-            self.pool_of(person).learn(row, ledger, to_credit=to_credit, to_teach=to_teach)
-            ledger.mark(row, CREDITED * to_credit | TAUGHT * to_teach)
+            self.pool_of(person).learn(row, self.ledger, to_credit=to_credit, to_teach=to_teach)
+            self.ledger.mark(row, CREDITED * to_credit | TAUGHT * to_teach)
 
     def _update(self, body: Mapping[str, Any]) -> dict[str, Any]:
         ledger, digests = self.ledger, {}
@@ -236,38 +237,29 @@ class TrialState:
     def _decision(self, body: Mapping[str, Any]) -> dict[str, Any]:
         person, t, at = self.people[body["p"]], body["t"], milliseconds(body["at"])
         coded = self.schema.read(body["context"]).coded
-        gap, learner = self._take_context(person, t, coded, at)
-        allowed = self.action_set(body["allowed"])
-        if not body["available"]:
-            allowed = np.array([self.file.absent])
-        u, randomised = None, allowed.size > 1
-        policy = "learned"
-        if randomised and self._is_burning_in(person):
-            policy = "burn-in"
-        p = self._probabilities("burn-in" if policy == "burn-in" else "learned", learner, allowed)
-        if randomised:
-            u = self._draw(person.words, t, CHOICE)
-            action = int(sample_action(p, u))
-        else:
-            action = int(allowed[0])
-        basis = basis_of(learner)
-        self._note(person, t, at, action, person.asked + 1)
-        return {
-            "coded": coded.tolist(), "gap": gap, "prob": p.tolist(), "u": u, "action": action, "policy": policy,
-            "randomised": randomised, "pool": person.pool, "version": self.version_of(person), "basis": basis,
+        allowed = self.action_set(body["allowed"]) if body["available"] else self._alone[self.file.absent]
+        randomised = allowed.size > 1
+        policy = "burn-in" if randomised and self._is_burning_in(person) else "learned"
+        gap, action = self._take_context(person, t, at, coded, allowed, policy)
+        outputs = {
+            "coded": coded.tolist(), "gap": gap, "prob": self._desk.p.tolist(),
+            "u": float(self._desk.choice[0]) if randomised else None, "action": action, "policy": policy,
+            "randomised": randomised, "pool": person.pool, "version": self.version_of(person), "basis": self._basis,
             "reason": None,
         }  # fmt: skip
+        self._note(person, t, at, action, person.asked + 1)
+        return outputs
 
     def _given(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        person, t, at = self.people[body["p"]], body["t"], milliseconds(body["at"])
+        person, t, at, action = self.people[body["p"]], body["t"], milliseconds(body["at"]), body["action"]
         coded = self.schema.read(body["context"]).coded
-        gap, learner = self._take_context(person, t, coded, at)
-        basis = basis_of(learner)
-        self._note(person, t, at, body["action"], person.asked)
-        return {
+        gap, _ = self._take_context(person, t, at, coded, self._alone[action], "learned")
+        outputs = {
             "coded": coded.tolist(), "gap": gap, "policy": "given", "pool": person.pool,
-            "version": self.version_of(person), "basis": basis,
+            "version": self.version_of(person), "basis": self._basis,
         }  # fmt: skip
+        self._note(person, t, at, action, person.asked)
+        return outputs
 
     def _note(self, person: Person, t: int, at: int, action: int, asked: int) -> None:
         """Keep a decision until it can be learned from; at the horizon it is the last."""
@@ -282,7 +274,7 @@ class TrialState:
         person.ended = "terminated"
         if person.last_row >= 0:
             self.ledger.end(person.last_row)
-            self._arrive(person, person.last_t + 1, self._nothing)
+            self._move_on(person, person.last_t + 1, self._nothing, self._alone[self.file.absent])
             person.last_row = -1
 
     def version_of(self, person: Person) -> int:
@@ -298,19 +290,18 @@ class TrialState:
             return True
         return burn_in.enrolled is not None and self.enrolled < burn_in.enrolled
 
-    def _probabilities(self, which: str, learner: Learner, allowed: NDArray[np.int64]) -> NDArray[np.float64]:
-        allocate(self.allocations[which], self.rules, learner.memory, learner.planner, allowed, self._units)
-        return decision_probabilities(self._units)
-
     def probabilities(self, person: Person) -> NDArray[np.float64]:
         """Probability of each action for a participant where it stands, if all actions are allowed."""
-        learner = self._learner(person)
-        which = "burn-in" if self._is_burning_in(person) else "learned"
-        return self._probabilities(which, learner, self._all).copy()
+        policy = "burn-in" if self._is_burning_in(person) else "learned"
+        moment = Moment(self._key, person.words, person.last_t, person.number, -1, to_credit=False, to_teach=False)
+        trial = self.ledger.steps, self.places.standing, self._desk
+        choose(moment, self.allocations[policy], self._all, trial, self.pool_of(person).learner)
+        return self._desk.p.copy()
 
     def fallback(self, person_words: NDArray[np.uint64], t: int) -> tuple[int, float]:
         """The fall-back of a decision point: the action, and the number drawn."""
-        u = self._draw(person_words, t, FALLBACK)
+        fill_numbers(self._key, person_words, t, FALLBACK, self._desk.choice)
+        u = float(self._desk.choice[0])
         return int(sample_action(self.fallback_prob, u)), u
 
     def _fallback(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -349,7 +340,7 @@ class TrialState:
     def closings(self, person: Person, t: int, told: int | None) -> list[tuple[int, str]]:
         """The decisions of a participant to be closed before a context arrives, and why; `told` has its reward now."""
         reward, waiting = self.file.reward, [old for old in person.waiting if old != told]
-        found = {}
+        found = dict[int, str]()
         if reward.wait is not None and reward.wait.decisions is not None:
             found = {old: "wait" for old in waiting if old <= t - reward.wait.decisions}
         for old in waiting[: max(0, len(waiting) - reward.max_open + 1)]:
@@ -392,3 +383,9 @@ class TrialState:
             self._close({"p": body["p"], "t": person.last_t, "why": "withdrawn"})
         person.ended = body["how"]
         return {"last": person.last_t}
+
+
+def _desk(draws: int, K: int, n_actions: int) -> Desk:
+    imputation = Uniforms(np.empty(draws), np.zeros(1, dtype=np.int64))
+    units, p, read = np.zeros(n_actions, dtype=np.int64), np.zeros(n_actions), np.zeros(K + 2 * K * n_actions + 2)
+    return Desk(imputation, np.zeros(1), units, p, read, np.zeros(1, dtype=np.int64))

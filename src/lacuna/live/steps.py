@@ -12,13 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import copy_into, decode, is_complete, pack
-from lacuna.kernels.compiled import inner, kernel
+from lacuna.kernels.compiled import called, inner, kernel
+from lacuna.kernels.philox import CHOICE, IMPUTATION, fill_numbers
 from lacuna.kernels.streams import Uniforms
-from lacuna.learning.learner import fits, foresee, improve, plan, settle, teach
-from lacuna.methods.memory import Experience, Learner
+from lacuna.learning.learner import begin, fits, foresee, improve, plan, settle, teach
+from lacuna.live.allocation import Allocation, allocate
+from lacuna.live.units import fill_probabilities
+from lacuna.methods.memory import IMPATIENCE, NO_STATE, Experience, Learner, Memory, PlanTable
 from lacuna.methods.table import Impute
+from lacuna.methods.voting import sample_action
 
 _NOTHING, _TOKEN = int(Impute.NOTHING), int(Impute.TOKEN)
+
+NO_ROOM = -1
+"""What `move_on` gives instead of an action if there is no room for the counts of a decision."""
 
 
 class Steps(NamedTuple):
@@ -37,7 +44,127 @@ class Steps(NamedTuple):
     terminated: NDArray[np.bool_]
 
 
+class Standing(NamedTuple):
+    """Where participants stand: pathways as states and codes, the last context, and the values carried forward."""
+
+    S: NDArray[np.int64]
+    C: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    held: NDArray[np.int64]
+
+
+class Moment(NamedTuple):
+    """A decision point, as far as its draws and its learning go.
+
+    `key` and `person` are those of `fill_numbers`. `place` is the participant's row in `Standing`; `row` that of its
+    last decision, -1 if an episode begins. What is to be learned from that one now is its reward (`to_credit`), its
+    transition (`to_teach`), or both.
+    """
+
+    key: NDArray[np.uint64]
+    person: NDArray[np.uint64]
+    t: int
+    place: int
+    row: int
+    to_credit: bool
+    to_teach: bool
+
+
+class Desk(NamedTuple):
+    """Room for the numbers of one decision: those drawn, and those that the decision rests on.
+
+    `read` is filled with all values that were read, ``n_read[0]`` of them.
+    """
+
+    imputation: Uniforms
+    choice: NDArray[np.float64]
+    units: NDArray[np.int64]
+    p: NDArray[np.float64]
+    read: NDArray[np.float64]
+    n_read: NDArray[np.int64]
+
+
 @kernel
+def move_on(
+    moment: Moment, observation: NDArray[np.int64], allocation: Allocation, allowed: NDArray[np.int64],
+    trial: tuple[Steps, Standing, Desk], learner: Learner,
+) -> int:  # fmt: skip
+    """Let a context arrive, learn from the last decision what is to be learned now, and choose an action.
+
+    Gives the action, or `NO_ROOM` if the counts have to grow before anything can be learned: then `learn_row` and
+    `choose` are left to do. Whatever stands in the learner's own place is lost.
+    """
+    steps, standing, desk = trial
+    own = standing_at(moment.place, standing, learner)
+    fill_numbers(moment.key, moment.person, moment.t, IMPUTATION, desk.imputation.block)
+    desk.imputation.cursor[0] = 0
+    if moment.row < 0:
+        begin(observation, own.rules, own.layout, own.memory, desk.imputation)
+    else:
+        arrive(moment.row, observation, steps, own, desk.imputation)
+        if moment.to_teach and not fits(learner, learner.planner):
+            return NO_ROOM
+        if moment.to_credit or moment.to_teach:
+            learn_row(moment.row, moment.to_credit, moment.to_teach, steps, learner)
+    return choose(moment, allocation, allowed, trial, learner)
+
+
+@kernel
+def choose(
+    moment: Moment, allocation: Allocation, allowed: NDArray[np.int64], trial: tuple[Steps, Standing, Desk],
+    learner: Learner,
+) -> int:  # fmt: skip
+    """Choose among the allowed actions where a participant stands; the desk then holds all that this rests on."""
+    _, standing, desk = trial
+    own = standing_at(moment.place, standing, learner)
+    allocate(allocation, own.rules, own.memory, own.planner, allowed, desk.units)
+    fill_probabilities(desk.units, desk.p)
+    note_values(own.memory, own.planner, desk)
+    if allowed.shape[0] == 1:
+        return int(allowed[0])
+    fill_numbers(moment.key, moment.person, moment.t, CHOICE, desk.choice)
+    return sample_action(desk.p, desk.choice[0])
+
+
+@inner
+def standing_at(place: int, standing: Standing, learner: Learner) -> Learner:
+    """The same learner, standing where a participant does."""
+    own = learner.memory
+    S, C, previous, held = standing.S[place], standing.C[place], standing.previous[place], standing.held[place]
+    memory = Memory(
+        own.Q, S, C, previous, held, own.tried, own.finished, own.highest_reward, own.S_next, own.C_next, own.entries,
+        own.firsts, own.ends, own.errors, own.p, own.optimistic, own.own_row,
+    )  # fmt: skip
+    return Learner(learner.rules, learner.layout, memory, learner.counts, learner.components, learner.planner)
+
+
+@inner
+def note_values(memory: Memory, planner: PlanTable | None, desk: Desk) -> None:
+    """Note all that a decision reads: pathways, their Q and `tried`, the highest reward, the impatience."""
+    K, A = memory.S.shape[0], memory.Q.shape[1]
+    n = 0
+    for k in range(K):
+        desk.read[n] = memory.S[k]
+        n += 1
+    if memory.S[0] != NO_STATE:
+        for k in range(K):
+            for a in range(A):
+                desk.read[n] = memory.Q[memory.S[k], a]
+                n += 1
+        if memory.tried.size > 0:
+            for k in range(K):
+                for a in range(A):
+                    desk.read[n] = memory.tried[memory.S[k], a]
+                    n += 1
+    desk.read[n] = memory.highest_reward[0]
+    n += 1
+    if planner is not None:
+        desk.read[n] = planner.levels[IMPATIENCE]
+        n += 1
+    desk.n_read[0] = n
+
+
+@inner
 def arrive(row: int, observation: NDArray[np.int64], steps: Steps, learner: Learner, uniforms: Uniforms) -> None:
     """Let a context arrive after the decision in `row`: impute, keep the pathways with the decision, and move on."""
     memory = learner.memory
@@ -56,7 +183,7 @@ def arrive(row: int, observation: NDArray[np.int64], steps: Steps, learner: Lear
     settle(experience, learner.rules, memory)
 
 
-@kernel
+@called
 def learn_row(row: int, to_credit: bool, to_teach: bool, steps: Steps, learner: Learner) -> None:
     """Learn from one decision in the order in which an agent does: its reward, its transition, or both.
 

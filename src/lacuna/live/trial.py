@@ -230,7 +230,7 @@ class Trial:
             if person is not None:
                 told = events[0]["t"] if events and events[0]["reward"] is not None else None
                 events += self._closings(person, t, told)
-            events.append({"kind": "decision", "available": asked["available"], "allowed": asked["allowed"]} | common)
+            events.append({"kind": "decision", "available": asked["available"], "allowed": asked["allowed"], **common})
         return Decision.of(self.writer.commit(events, key=(p, t))[-1], self.file)
 
     def _reported(self, p: str, previous: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -366,8 +366,8 @@ class Trial:
 
         With the key of an update that was made before, that one is answered again.
         """
-        if key is not None and (not isinstance(key, str) or not 1 <= len(key) <= 64):
-            raise ValueError(f"key is {shown(key)}; it must be a text of 1 to 64 characters")
+        if key is not None and not (isinstance(key, str) and key.isprintable() and 1 <= len(key) <= 64):
+            raise ValueError(f"key is {shown(key)}; it must be a text of 1 to 64 printable characters")
         if key is not None and key in self.state.update_keys:
             return dict(self.state.update_keys[key])
         at = self.writer.clock()
@@ -397,4 +397,4 @@ class Trial:
     @property
     def head(self) -> Head:
         """The end of the log; who notes it down elsewhere can prove later that nothing before it was rewritten."""
-        return self.writer.head
+        return self.store.head

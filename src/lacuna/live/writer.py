@@ -14,10 +14,9 @@ from lacuna.live.sources import Key, Source, learn_from
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.record.keys import DrawsKey, Secret
-from lacuna.record.log import START, Entry, Head, make_entry
 from lacuna.record.memory_store import MemoryStore
 from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import SNAPSHOTS_KEPT, Store, StoreError, sqlite_path
+from lacuna.record.store import SNAPSHOTS_KEPT, Body, Store, StoreError, sqlite_path
 
 SNAPSHOT_EVERY = 1000
 """Events between two snapshots, apart from those at updates."""
@@ -39,8 +38,8 @@ class Writer:
 
     Attributes
     ----------
-    head
-        The end of the log.
+    seq
+        Number of the last event.
     keep_snapshots
         How many snapshots are kept; None for all.
     """
@@ -49,7 +48,7 @@ class Writer:
         self._state: TrialState | None = state
         self._draws_key = draws_key
         self.store, self.clock = store, clock
-        self.head: Head = store.head
+        self.seq = store.head.seq
         self.keep_snapshots: int | None = SNAPSHOTS_KEPT
         self._last_snapshot = max(store.snapshots(), default=0)
 
@@ -58,7 +57,7 @@ class Writer:
         """The state after the last event; computed from the store again if it had to be thrown away."""
         if self._state is None:
             self._state = recover(self.store, self._draws_key)
-            self.head = self.store.head
+            self.seq = self.store.head.seq
         return self._state
 
     def commit(
@@ -70,21 +69,18 @@ class Writer:
         when it is needed.
         """
         state, at = self.state, at or self.clock()
-        head, bodies, entries = self.head, list[dict[str, Any]](), list[Entry]()
+        bodies, last = list[Body](), self.seq + len(events)
         try:
-            for event in events:
-                body = {"seq": head.seq + 1, "at": at} | event
+            for seq, event in enumerate(events, self.seq + 1):
+                body = {"seq": seq, "at": at, **event}
                 body |= state.apply(body)
-                made = make_entry(head, body)
-                head = made.head
                 bodies.append(body)
-                entries.append(made)
-            self.store.append(entries, [] if key is None else [(*key, head.seq)])
+            self.store.append(bodies, [] if key is None else [(*key, last)])
         except BaseException:
             self._state = None
             raise
-        self.head = head
-        if head.seq - self._last_snapshot >= max(SNAPSHOT_EVERY, head.seq // SHARE_BETWEEN):
+        self.seq = last
+        if last - self._last_snapshot >= max(SNAPSHOT_EVERY, last // SHARE_BETWEEN):
             self.try_snapshot()
         return bodies
 
@@ -95,7 +91,7 @@ class Writer:
 
     def snapshot(self) -> None:
         """Keep the state as it is, so that recovery begins here."""
-        state, seq = self.state, self.head.seq
+        state, seq = self.state, self.seq
         self._last_snapshot = seq
         content = snapshot.to_bytes(state, seq)
         self.store.put_snapshot(seq, content, self.keep_snapshots)
@@ -108,9 +104,9 @@ def begin_trial(
     """Begin a trial, if need be with what an earlier one learned: the store, the secret beside it, the first events."""
     url, at = store if store is not None else file.store, clock()
     body = {"seq": 0, "kind": "begin", "at": at} | begin_body(file, secret.fingerprint, secret.draws_key)
-    state, entries, keys = begin_state(body, secret.draws_key), [make_entry(START, body)], list[Key]()
+    state, bodies, keys = begin_state(body, secret.draws_key), [body], list[Key]()
     if source is not None:
-        entries, keys = learn_from(source, state, entries, secret.fingerprint, at)
+        bodies, keys = learn_from(source, state, body, secret.fingerprint)
     path = None if url == "memory:" else sqlite_path(url)
     opened: Store = MemoryStore(file.name) if path is None else SqliteStore.create(path, file.name)
     try:
@@ -119,7 +115,7 @@ def begin_trial(
         try:
             if source is not None:
                 opened.put_source(source.content)
-            opened.append(entries, keys)
+            opened.append(bodies, keys)
         except BaseException:
             # Without its first event there is no trial: its secret would only be in the way of the next attempt.
             if path is not None:

@@ -153,6 +153,7 @@ class ContextSchema:
             tuple(component.size for component in self.components),
             tuple(component.name for component in self.components),
         )
+        self._last = Reading(np.zeros(0, dtype=np.int64), {}, ())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,6 +166,9 @@ class ContextSchema:
         A component that is not in it, or is None, is missing. One that cannot be read is missing and named as invalid;
         its value stays in `raw` if it is a text of at most 64 characters, a finite number or a truth value.
         """
+        if context is self._last.raw and not self._last.invalid:
+            # A trial reads a request, and then the event that it became, which holds what was understood.
+            return self._last
         if context is None:
             context = {}
         elif not isinstance(context, Mapping):
@@ -192,7 +196,8 @@ class ContextSchema:
                 codes.append(code)
         if known < len(context):
             invalid += sorted({_key_text(key) for key in context if key not in raw})
-        return Reading(np.array(codes, dtype=np.int64), raw, tuple(invalid))
+        self._last = Reading(np.array(codes, dtype=np.int64), raw, tuple(invalid))
+        return self._last
 
     def described(self) -> list[dict[str, Any]]:
         """The components as rows of a codebook: name, type, and values or bins."""

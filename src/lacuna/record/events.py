@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 INPUTS: dict[str, tuple[str, ...]] = {
     "begin": ("file", "digest", "secret", "draws", "provenance", "numbers"),
@@ -29,9 +31,16 @@ NEUTRAL = frozenset({"note", "redact", "snapshot", "source", "upgrade"})
 
 def now() -> str:
     """Give the time as the log writes it: UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, part = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_to_the_second(seconds)}.{part:03d}Z"
 
 
+@lru_cache(maxsize=1)
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+
+
+@lru_cache(maxsize=1)
 def milliseconds(at: str) -> int:
     """Give a time of the log as a number.
 

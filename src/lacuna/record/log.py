@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -26,6 +26,8 @@ DEEPEST = 16
 
 _HASH = 32
 _NESTED = (dict, list, tuple)
+_TEXT = frozenset({str})
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _LINE = re.compile(
     rb'\{"body":(.*),"body_hash":"([0-9a-f]{64})","chain":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,17})\}\n', re.DOTALL
 )
@@ -98,7 +100,7 @@ def canonical(body: dict[str, Any]) -> bytes:
     if not isinstance(body, dict):
         raise ValueError(f"the body is {shown(body)}; it must be an object")
     _check_nesting(body)
-    content = _encode(body)
+    content = encode(body)
     if len(content) > MOST_BYTES:
         raise ValueError(f"the body has {len(content)} bytes; it may have {MOST_BYTES}")
     return content
@@ -115,6 +117,16 @@ def parse(body: bytes) -> dict[str, Any]:
     Traceback (most recent call last):
     ValueError: the body has the key 't' twice
     """
+    content = _decode(body)
+    if encode(content) != body:
+        # A key that came twice is only once in what was read, so it is found here.
+        _STRICT_DECODER.decode(body.decode())
+        raise ValueError("the body is not canonical JSON, with sorted keys, no spaces and shortest floats")
+    return content
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    """Read a body, canonical or not."""
     if len(body) > MOST_BYTES:
         raise ValueError(f"the body has {len(body)} bytes; it may have {MOST_BYTES}")
     try:
@@ -128,10 +140,6 @@ def parse(body: bytes) -> dict[str, Any]:
     # Hardly any body has more brackets than it may have levels: the others need no look.
     if body.count(b"[") + body.count(b"{") > DEEPEST:
         _check_nesting(content)
-    if _encode(content) != body:
-        # A key that came twice is only once in what was read, so it is found here.
-        _STRICT_DECODER.decode(body.decode())
-        raise ValueError("the body is not canonical JSON, with sorted keys, no spaces and shortest floats")
     return content
 
 
@@ -139,17 +147,22 @@ def _check_nesting(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: i
     """Refuse what is nested too deep, and keys that are not text: JSON would turn them into text."""
     if depth > DEEPEST:
         raise ValueError(f"the body is nested more than {DEEPEST} deep")
+    # Every body passes here, so types are looked at all at once, and one by one only if some are not plain.
+    values: Iterable[Any] = value
     if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise ValueError(f"the body has the key {shown(key)}; a key must be text")
-        value = tuple(value.values())
-    for one in value:
-        if isinstance(one, _NESTED):
-            _check_nesting(one, depth + 1)
+        if not _TEXT.issuperset(map(type, value)):
+            for key in value:
+                if not isinstance(key, str):
+                    raise ValueError(f"the body has the key {shown(key)}; a key must be text")
+        values = value.values()
+    if not _PLAIN.issuperset(map(type, values)):
+        for one in values:
+            if isinstance(one, _NESTED):
+                _check_nesting(one, depth + 1)
 
 
-def _encode(body: dict[str, Any]) -> bytes:
+def encode(body: dict[str, Any]) -> bytes:
+    """Write a body as `canonical` does that is known to have nothing but text for keys, and not to be nested deep."""
     try:
         return _ENCODER.encode(body).encode()
     except (TypeError, ValueError) as error:
@@ -194,8 +207,26 @@ def make_entry(head: Head, body: dict[str, Any]) -> Entry:
     return Entry(head.seq + 1, content, digest, link(head.chain, digest))
 
 
+def seal(head: Head, bodies: Iterable[dict[str, Any]]) -> list[Entry]:
+    """Give the events with these bodies, which continue a log; each must hold its number, its kind and its time."""
+    entries = []
+    for body in bodies:
+        entries.append(make_entry(head, body))
+        head = entries[-1].head
+    return entries
+
+
 def check(entry: Entry) -> dict[str, Any] | None:
     """Compare an event with its own hash and number, and give what its body holds; None if it was redacted."""
+    return _checked_body(entry, parse)
+
+
+def check_all_but_form(entry: Entry) -> dict[str, Any] | None:
+    """As `check`, for whoever then compares the bytes of the body: it need not be canonical JSON."""
+    return _checked_body(entry, _decode)
+
+
+def _checked_body(entry: Entry, read: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
     seq, body, body_hash, chain = entry
     if not all(isinstance(value, bytes) and len(value) == _HASH for value in (body_hash, chain)):
         raise LogError(f"event {seq}: its hash or its chain is not {_HASH} bytes long", seq)
@@ -204,7 +235,7 @@ def check(entry: Entry) -> dict[str, Any] | None:
     if not isinstance(body, bytes) or sha256(body).digest() != body_hash:
         raise LogError(f"{describe(entry)}: its body does not match its hash", seq)
     try:
-        content = parse(body)
+        content = read(body)
     except ValueError as error:
         raise LogError(f"event {seq}: {error}", seq) from None
     if wrong := _wrong_name(content, seq):
@@ -216,8 +247,10 @@ def _wrong_name(content: dict[str, Any], seq: int) -> str | None:
     own = content.get("seq")
     if type(own) is not int or own != seq:
         return f"its body has the number {shown(own)}"
-    lacking = [key for key in ("kind", "at") if not isinstance(content.get(key), str)]
-    return f"its body says no {lacking[0]!r}" if lacking else None
+    for key in ("kind", "at"):
+        if not isinstance(content.get(key), str):
+            return f"its body says no {key!r}"
+    return None
 
 
 def describe(entry: Entry, content: dict[str, Any] | None = None) -> str:
@@ -235,8 +268,9 @@ def describe(entry: Entry, content: dict[str, Any] | None = None) -> str:
 
 
 def checked(
-    entries: Iterable[Entry], after: Head = START, head: Head | None = None
-) -> Iterator[tuple[Entry, dict[str, Any] | None]]:
+    entries: Iterable[Entry], after: Head = START, head: Head | None = None,
+    look: Callable[[Entry], dict[str, Any] | None] = check,
+) -> Iterator[tuple[Entry, dict[str, Any] | None]]:  # fmt: skip
     """Give every event with what its body holds, in order, or say at which one the log is wrong.
 
     Parameters
@@ -247,6 +281,8 @@ def checked(
         Where they begin; by default at event 0.
     head : Head, optional
         An end of the log that was noted before. The log must reach it, and have this chain there.
+    look : Callable
+        What each event is checked with: `check`, or `check_all_but_form`.
 
     Yields
     ------
@@ -259,7 +295,7 @@ def checked(
         seq += 1
         if entry.seq != seq:
             raise LogError(f"event {seq} is missing: event {shown(entry.seq)} comes in its place", seq)
-        content = check(entry)
+        content = look(entry)
         if link(chain, entry.body_hash) != entry.chain:
             raise LogError(f"{describe(entry, content)}: the chain is broken before it", seq)
         chain = entry.chain

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from lacuna.record.log import START, Entry, Head
-from lacuna.record.store import SNAPSHOTS_KEPT, StoreConflictError, StoreError
+from lacuna.record.log import START, Entry, Head, seal
+from lacuna.record.store import SNAPSHOTS_KEPT, Body, StoreConflictError, StoreError
 
 
 class MemoryStore:
@@ -30,12 +30,12 @@ class MemoryStore:
         """The end of the log."""
         return self._entries[-1].head if self._entries else START
 
-    def append(self, entries: Sequence[Entry], keys: Sequence[tuple[str, int, int]] = ()) -> None:
+    def append(self, bodies: Sequence[Body], keys: Sequence[tuple[str, int, int]] = ()) -> None:
         """Keep events that continue the log, with their decision keys (p, t, seq)."""
         for p, t, _ in keys:
             if (p, t) in self._keys:
                 raise StoreConflictError(f"decision {t} of participant {p[:4]}… is stored already")
-        self._entries += entries
+        self._entries += seal(self.head, bodies)
         self._keys |= {(p, t): seq for p, t, seq in keys}
 
     def read(self, first: int = 0) -> Iterator[Entry]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lacuna.record.log import START, Entry, Head, link
+from lacuna.record.log import START, Entry, Head, seal
 from lacuna.record.sqlite_file import (
     SCHEMA,
     check_header,
@@ -28,7 +28,7 @@ from lacuna.record.sqlite_file import (
     take_lock,
     told,
 )
-from lacuna.record.store import SNAPSHOTS_KEPT, StoreConflictError, StoreError
+from lacuna.record.store import SNAPSHOTS_KEPT, Body, StoreConflictError, StoreError
 from lacuna.validation import shown, whole_number
 
 _PAGE = 256  # events read at once: a reader that stops between pages holds nothing up
@@ -68,6 +68,7 @@ class SqliteStore:
         self._connection = connection
         self._trial = trial
         self._lock = lock
+        self._only_reads = lock is None
         self._identity = identity(path)
         self._head = self._stored_head()
 
@@ -144,20 +145,16 @@ class SqliteStore:
     @property
     def head(self) -> Head:
         """The end of the log: for a writer as it saw it last, for a reader as it is now."""
-        return self._stored_head() if self._lock is None else self._head
+        return self._stored_head() if self._only_reads else self._head
 
-    def append(self, entries: Sequence[Entry], keys: Sequence[tuple[str, int, int]] = ()) -> None:
+    def append(self, bodies: Sequence[Body], keys: Sequence[tuple[str, int, int]] = ()) -> None:
         """Store events that continue the log, with their decision keys (p, t, seq), durably and all at once.
 
-        `StoreConflictError` if the log does not end where this writer saw it end, or one of the decisions is there.
+        Each body holds its number, its kind and its time. `StoreConflictError` if the log does not end where this
+        writer saw it end, or one of the decisions is there.
         """
         self._check_writable()
-        head = self._head
-        for entry in entries:
-            if entry.body is None or entry.seq != head.seq + 1 or entry.chain != link(head.chain, entry.body_hash):
-                raise ValueError(f"event {entry.seq} does not continue the log, which ends with event {head.seq}")
-            head = entry.head
-        trial = self._trial
+        entries, trial = seal(self._head, bodies), self._trial
         with self._transaction() as connection:
             if self._stored_head() != self._head:
                 raise StoreConflictError(
@@ -169,7 +166,8 @@ class SqliteStore:
                 connection.executemany(_INSERT_KEY, [(trial, *key) for key in keys])
             except sqlite3.IntegrityError as error:
                 raise StoreConflictError(f"{self._path} {self._which_is_there(keys)}") from error
-        self._head = head
+        if entries:
+            self._head = entries[-1].head
 
     def _which_is_there(self, keys: Sequence[tuple[str, int, int]]) -> str:
         """Say which key is stored already; within the transaction, so the new ones count as well."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from lacuna.record.log import Entry, Head
 from lacuna.validation import shown
 
 SNAPSHOTS_KEPT = 3
+
+Body = dict[str, Any]
+"""What an event holds."""
 
 
 class StoreError(ValueError):
@@ -47,10 +50,11 @@ class Store(Protocol):
         """The end of the log: for a writer as it saw it last, for a reader as it is now."""
         ...
 
-    def append(self, entries: Sequence[Entry], keys: Sequence[tuple[str, int, int]] = ()) -> None:
+    def append(self, bodies: Sequence[Body], keys: Sequence[tuple[str, int, int]] = ()) -> None:
         """Store events that continue the log, with their decision keys (p, t, seq), durably and all at once.
 
-        `StoreConflictError` if the log does not end where this writer saw it end, or one of the decisions is there.
+        Each body holds its number, its kind and its time. `StoreConflictError` if the log does not end where this
+        writer saw it end, or one of the decisions is there.
         """
         ...
 

@@ -62,8 +62,8 @@ class Dask:
     def connected(cls, scheduler: str) -> Iterator[Dask]:
         """Connect to the scheduler at an address, until the end of a block."""
         distributed = _extra("distributed", "dask")
-        # What it has to say of a lost connection are tracebacks; we say it in a sentence. Each of its modules may be the
-        # first to notice. These two loggers have levels of their own; the others take that of the first.
+        # What it has to say of a lost connection are tracebacks; we say it in a sentence. Each of its modules may be
+        # the first to notice. These two loggers have levels of their own; the others take that of the first.
         for logger in ("distributed", "distributed.client"):
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         try:
