@@ -64,7 +64,7 @@ def assert_equal(trial: Trial, follower: Follower) -> None:
         name: array.tobytes() for name, array in theirs.items()
     }
     for name in ("S", "previous", "held"):
-        assert np.array_equal(getattr(trial.state.places, name)[0], getattr(agent.memory, name)), name
+        assert np.array_equal(getattr(trial.state.places.standing, name)[0], getattr(agent.memory, name)), name
     planner = pool.tables.planner
     assert agent.parent_of == (planner.model if planner is not None else pool.tables.components).parent_of()
 
