@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from lacuna.missingness import Mechanism, MissingObservation
     from lacuna.protocol.file import TrialFile
     from lacuna.running.play import play
+    from lacuna.running.problems import Problem
     from lacuna.running.run import Run
-    from lacuna.running.trials import Problem, run_trial, run_trials
+    from lacuna.running.trials import run_trial, run_trials
     from lacuna.study.engines import Local
     from lacuna.study.runner import run_study
     from lacuna.study.spec import Study
@@ -74,7 +75,7 @@ _HOME = {
     "METHODS": "methods.table",
     "Mechanism": "missingness",
     "MissingObservation": "missingness",
-    "Problem": "running.trials",
+    "Problem": "running.problems",
     "Run": "running.run",
     "Settings": "methods.settings",
     "UNPLANNED": "methods.settings",
