@@ -10,6 +10,7 @@ import hashlib
 import re
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module, invalidate_caches
@@ -42,6 +43,7 @@ _kept: dict[str, _Kept] = {}
 _imported: dict[str, str] = {}
 """Digest of the source of each package or file when this process first imported it for a reference."""
 _files: dict[str, ModuleType] = {}
+_used: Counter[str] = Counter()
 _lock = RLock()
 
 
@@ -137,13 +139,15 @@ def kept(value: Any, name: str, digest: str = "") -> Iterator[str]:
     """Give an object of this process a reference, until the end of a block."""
     word = re.sub(r"\W+", "_", name).strip("_") or "object"
     with _lock:
-        taken = [f"{_HERE}:{word}", *(f"{_HERE}:{word}_{i}" for i in range(2, len(_kept) + 3))]
-        reference = next(one for one in taken if one not in _kept)
+        # Without a digest a name is used once: what was made under it may still be remembered.
+        _used[word] += not digest
+        name = word if digest or _used[word] == 1 else f"{word}_{_used[word]}"
+        reference = f"{_HERE}:{name}"
         _kept[reference] = _Kept(value, digest)
     try:
         yield reference
     finally:
-        del _kept[reference]
+        _kept.pop(reference, None)
 
 
 def is_kept(reference: str) -> bool:

@@ -13,11 +13,10 @@ from lacuna.kernels.space import MISSING, Space
 from lacuna.learning.agent import Agent
 from lacuna.methods.settings import SETTINGS, Settings
 from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
-from lacuna.parameters import Frozen, frozen, parse_call, typed, unusual, write_call
+from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, typed, unusual, write_call
 from lacuna.references import METHOD_GROUP, entry_point_names, load, resolve, told
 from lacuna.validation import nearest, shown
 
-_PROVIDED = ("space", "n_actions", "seed")
 _VERBS = ("begin", "act", "learn")
 
 
@@ -69,7 +68,9 @@ class OwnMethod:
                 f"{', '.join(choices)}, or a yardstick: {', '.join(YARDSTICKS)}"
             )
         build = _builder(reference)
-        given = typed(f"the method {reference!r}", build, parameters or {}, _PROVIDED)
+        # The first two are given in their order, whatever they are called.
+        provided = [*list(parameters_of(build))[:2], "seed"]
+        given = typed(f"the method {reference!r}", build, parameters or {}, provided)
         return cls(reference, frozen(unusual(build, given)))
 
     @property
