@@ -185,7 +185,8 @@ def _written(key: str, value: Any, *, bare: bool = True) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        quoted = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        # TOML has no DEL in a text, and what looks like a comment would not be read.
+        quoted = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f").replace("#", "\\u0023")
         return value if bare and _BARE.fullmatch(value) else quoted
     if isinstance(value, int | float):
         return repr(value)

@@ -295,9 +295,9 @@ def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
     tables += [(("methods", i), table) for i, table in enumerate(methods if isinstance(methods, list) else [])]
     wrong = []
     for where, table in tables:
-        if where != ("grid",) and isinstance(table, dict) and _is_own(_by_name(table).get("name")):
+        if not isinstance(table, dict) or (where != ("grid",) and _is_own(_by_name(table).get("name"))):
             continue
-        for key, given in table.items() if isinstance(table, dict) else ():
+        for key, given in (table if where == ("grid",) else _by_name(table)).items():
             if key == "name" and where != ("grid",):
                 continue
             place = place_of((*where, key))
