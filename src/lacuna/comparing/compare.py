@@ -34,14 +34,19 @@ CURVE_POINTS = 50
 
 _MOST_SEEDS = 100_000
 
-World = str | TabularMDP | Callable[..., Any]
-Hiding = str | Mechanism | Callable[..., Any]
-Method = str | Settings | OwnMethod | Callable[..., Any]
+WorldLike = str | TabularMDP | Callable[..., Any]
+"""A text that names a world or environment, a world, or a function or class that makes one."""
+
+MechanismLike = str | Mechanism | Callable[..., Any]
+"""A text that names a mechanism, a mechanism, or a function that makes one from a space or world."""
+
+MethodLike = str | Settings | OwnMethod | Callable[..., Any]
+"""A text that names a method, a method with its settings, or a function or class that makes agents."""
 
 
 def compare(
-    world: World, missingness: Hiding | Sequence[Hiding], methods: Method | Sequence[Method], steps: int,
-    seeds: int | Sequence[int] = 10, *, store: Store | str | Path | None = None, workers: int | None = None,
+    world: WorldLike, missingness: MechanismLike | Sequence[MechanismLike], methods: MethodLike | Sequence[MethodLike],
+    steps: int, seeds: int | Sequence[int] = 10, *, store: Store | str | Path | None = None, workers: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Run methods in one world or environment, and compare them seed by seed.
 
@@ -109,7 +114,7 @@ def _listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else [given]
 
 
-def _world(world: World, objects: ExitStack) -> dict[str, Any]:
+def _world(world: WorldLike, objects: ExitStack) -> dict[str, Any]:
     if isinstance(world, str):
         name, parameters = parse_call(world, "world")
         return {"name": name, **parameters}
@@ -120,7 +125,7 @@ def _world(world: World, objects: ExitStack) -> dict[str, Any]:
     return {"name": _reference("world", world, objects)}
 
 
-def _hiding(hiding: Hiding, objects: ExitStack) -> str:
+def _hiding(hiding: MechanismLike, objects: ExitStack) -> str:
     if isinstance(hiding, str):
         return hiding
     if isinstance(hiding, Mechanism):
@@ -128,7 +133,7 @@ def _hiding(hiding: Hiding, objects: ExitStack) -> str:
     return _reference("missingness", hiding, objects)
 
 
-def _method(method: Method, objects: ExitStack) -> dict[str, Any]:
+def _method(method: MethodLike, objects: ExitStack) -> dict[str, Any]:
     given: Mapping[str, Any] = {}
     if isinstance(method, str):
         name, given = parse_call(method, "method")

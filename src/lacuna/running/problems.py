@@ -13,6 +13,7 @@ from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, MissingObservation, parse
 from lacuna.parameters import parse_call, write_call
+from lacuna.running.run import check_problem
 from lacuna.validation import shown
 from lacuna.worlds.registry import World, find_world
 
@@ -155,7 +156,9 @@ def problem_in(
     """Make a problem in a world that was made already, with these parameters."""
     name = write_call(world.name, parameters)
     if isinstance(made, TabularMDP):
-        return Problem(name, made, parse(missingness, made), first_observed)
+        mechanism = parse(missingness, made)
+        check_problem(made, mechanism)
+        return Problem(name, made, mechanism, first_observed)
     made.close()
 
     def make() -> AnyEnv:
