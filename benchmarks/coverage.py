@@ -20,7 +20,8 @@ from rich.table import Table
 from scipy import stats
 
 from lacuna.methods.settings import Settings
-from lacuna.running.trials import Problem, run_trials
+from lacuna.running.problems import Problem
+from lacuna.running.trials import run_trials
 from lacuna.study.selection import (
     FIGURES,
     HYPER_PARAMETERS,

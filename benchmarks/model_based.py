@@ -30,7 +30,8 @@ from lacuna.mdp.dynamics import move, start_state
 from lacuna.mdp.tabular import Dynamics
 from lacuna.methods.settings import Settings
 from lacuna.running.measures import SUMS
-from lacuna.running.trials import Problem, run_trial, threads
+from lacuna.running.problems import Problem
+from lacuna.running.trials import run_trial, threads
 
 TIMES = (1_000, 2_000, 10_000)
 FIRST_SEED = 6000

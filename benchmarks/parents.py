@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from lacuna.methods.settings import UNPLANNED
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run
-from lacuna.running.trials import Problem
 
 CASES = (("lake", "colour", (0.2, 0.4, 0.6, 0.8)), ("taxi", "taxi column", (0.2, 0.5, 0.7)))
 

@@ -10,10 +10,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lacuna.methods.settings import Settings
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run
 from lacuna.study.engines import Local
 from lacuna.study.runner import execute, problem_of, run_study
-from lacuna.study.spec import RunSpec, Study
+from lacuna.study.runs import RunSpec
+from lacuna.study.spec import Study
 from lacuna.study.store import Store
 
 STUDY = """
@@ -41,7 +44,9 @@ def with_workers(study: Study, workers: int) -> float:
 
 def bare(run: RunSpec) -> None:
     """The compiled loop and nothing else: no measures, no curve, no store."""
-    problem = problem_of(run.world, run.parameters, run.missingness)
+    problem = problem_of(run.world, run.parameters, run.missingness, first_observed=run.first_observed)
+    assert isinstance(problem, Problem)
+    assert isinstance(run.settings, Settings)
     Run(problem.mdp, problem.mechanism, run.settings, seed=run.trial).advance(run.steps)
 
 

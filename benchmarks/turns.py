@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from lacuna.methods.settings import UNPLANNED, Settings
 from lacuna.paper.reproduce import beyond_studies
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run
-from lacuna.running.trials import Problem
 
 CASES = (
     Settings("mi-synthetic"),

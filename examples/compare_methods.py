@@ -15,7 +15,8 @@ from typing import Any
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import METHODS
 from lacuna.running.measures import standard_error
-from lacuna.running.trials import Problem, run_trials
+from lacuna.running.problems import Problem
+from lacuna.running.trials import run_trials
 
 CHOICES = [Settings(method.name) for method in METHODS.values()] + [
     Settings(method.name, K=1) for method in METHODS.values() if method.multiple

@@ -25,9 +25,9 @@ from lacuna.missingness.label import pattern_probabilities, patterns
 from lacuna.missingness.mechanism import mask_probability
 from lacuna.running.belief import expect_move, expect_start, take_evidence
 from lacuna.running.knowledge import knowledge_of
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run
 from lacuna.running.scene import FRESH_PLACE, Scene, Step
-from lacuna.running.trials import Problem
 from lacuna.running.yardstick import Yardstick
 from lacuna.worlds.lake import Lake
 from naive_belief import NaiveBelief, State

@@ -23,7 +23,8 @@ from lacuna.quantities import counted
 from lacuna.study import heartbeats
 from lacuna.study.engines import Local
 from lacuna.study.runner import Outcome, run_study
-from lacuna.study.spec import RunSpec, Study
+from lacuna.study.runs import RunSpec
+from lacuna.study.spec import Study
 from lacuna.study.store import SCHEMA, Store
 from lacuna.version import RESULTS_VERSION
 from studies import STUDY, command, run, write_study

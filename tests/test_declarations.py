@@ -18,7 +18,7 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import MECHANISMS, Mechanism, mcar
 from lacuna.missingness.registry import MechanismKind, mechanism
 from lacuna.missingness.tables import Where
-from lacuna.running.trials import Problem
+from lacuna.running.problems import Problem
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.registry import WORLDS, World, make_world, world
 from lacuna.worlds.toys import corridor

@@ -19,7 +19,8 @@ from lacuna import checks, missingness
 from lacuna.methods.settings import SETTINGS, UPDATES, VOTES
 from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.missingness import MECHANISMS, parse
-from lacuna.running.trials import Problem, run_trial
+from lacuna.running.problems import Problem
+from lacuna.running.trials import run_trial
 from lacuna.worlds.registry import WORLDS
 
 ROOT = Path(__file__).parents[1]

@@ -15,8 +15,9 @@ from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar, none
 from lacuna.running.loop import Trace
 from lacuna.running.measures import SUMS, blank_tally, calibration_error, episode_means, figures, standard_error
+from lacuna.running.problems import Problem
 from lacuna.running.run import DRIVERS, Run
-from lacuna.running.trials import EARLY, Problem, run_trial
+from lacuna.running.trials import EARLY, run_trial
 from problems import READINGS, lake, mechanisms
 
 GUESS = ["last-fully-observed", "last-observed", "mi-synthetic", "mi-conservative", "mi-available", "mi-planned"]

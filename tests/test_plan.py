@@ -12,7 +12,8 @@ import pytest
 from lacuna.kernels.compiled import kernel
 from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.study import command
-from lacuna.study.spec import RunSpec, Study
+from lacuna.study.runs import RunSpec
+from lacuna.study.spec import Study
 from studies import write_study
 
 STUDY = """

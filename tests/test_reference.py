@@ -9,7 +9,8 @@ import pytest
 
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import METHODS
-from lacuna.running.trials import Problem, run_trials
+from lacuna.running.problems import Problem
+from lacuna.running.trials import run_trials
 
 REFERENCE = {
     ("mi-synthetic", 10): (85.2, 0.7),

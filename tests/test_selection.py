@@ -16,8 +16,8 @@ from scipy import integrate, stats
 
 from lacuna.methods.settings import Settings
 from lacuna.running.measures import episode_means
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run
-from lacuna.running.trials import Problem
 from lacuna.study.runner import execute
 from lacuna.study.selection import (
     COLUMNS,

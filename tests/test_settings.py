@@ -20,8 +20,9 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import MAX_BUDGET, MAX_PATHWAYS, MAX_WEIGHT, UPDATES, VOTES, Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
+from lacuna.running.problems import Problem
 from lacuna.running.run import DRIVERS, Run
-from lacuna.running.trials import Problem, run_trial, run_trials
+from lacuna.running.trials import run_trial, run_trials
 from lacuna.worlds.lake import Lake
 from sentences import one_sentence
 

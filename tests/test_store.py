@@ -21,7 +21,8 @@ import pytest
 from lacuna.study import runner
 from lacuna.study.engines import Local
 from lacuna.study.runner import Outcome, run_study
-from lacuna.study.spec import RunSpec, Study
+from lacuna.study.runs import RunSpec
+from lacuna.study.spec import Study
 from lacuna.study.store import SCHEMA, Store, StoreError, export
 from studies import RUNS, STUDY, command, exported, finish, run, write_study
 

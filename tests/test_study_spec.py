@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run
 from lacuna.study.runner import execute, problem_of
-from lacuna.study.spec import RunSpec, Study, StudyError
+from lacuna.study.runs import RunSpec
+from lacuna.study.spec import Study, StudyError
 from lacuna.worlds.registry import WORLDS
 
 GOOD = """\
@@ -574,13 +576,13 @@ def test_the_largest_of_the_papers_studies_expands_to_as_many_names_as_runs() ->
 
 def test_a_method_has_its_own_choices_before_those_of_the_grid() -> None:
     found = Study.parse(change("K = [1, 5]", "K = [1, 5]\nalpha = 0.3")).settings
-    assert [(s.method, s.K, s.alpha) for s in found] == [
+    assert [(s.method, s.K, s.alpha) for s in found if isinstance(s, Settings)] == [
         ("last-observed", None, 0.1), ("last-observed", None, 1.0),
         ("mi-synthetic", 1, 0.3), ("mi-synthetic", 5, 0.3),
     ]  # fmt: skip
     # What belongs to MI methods only is not pressed on others by the grid.
     found = Study.parse(change("gamma = 1.0", "K = 3\nvote = 'average'")).settings
-    assert {(s.method, s.K, s.vote) for s in found} == {
+    assert {(s.method, s.K, s.vote) for s in found if isinstance(s, Settings)} == {
         ("last-observed", None, "sampled"), ("mi-synthetic", 1, "majority"), ("mi-synthetic", 5, "majority"),
     }  # fmt: skip
 
@@ -777,6 +779,8 @@ def test_a_trial_number_means_the_same_world_and_mask_streams_for_every_method()
     actions: set[bytes] = set()
     for run in Study.parse(EVERY).runs():
         problem = problem_of(run.world, run.parameters, run.missingness, first_observed=True)
+        assert isinstance(problem, Problem)
+        assert isinstance(run.settings, Settings)
         trace = Run(problem.mdp, problem.mechanism, run.settings, seed=run.trial).record(run.steps)
         shown.setdefault((run.missingness, run.trial), set()).add(trace.seen.tobytes())
         contexts.setdefault(run.trial, set()).add(trace.state.tobytes())

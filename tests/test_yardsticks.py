@@ -21,8 +21,9 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.missingness import parse
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run
-from lacuna.running.trials import Problem, run_trial, run_trials
+from lacuna.running.trials import run_trial, run_trials
 from lacuna.running.yardstick import Yardstick
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_study

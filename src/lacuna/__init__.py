@@ -14,8 +14,11 @@ from lacuna.worlds.registry import make_world
 
 if TYPE_CHECKING:
     from lacuna.checks import check_agent, check_mechanism, check_world
+    from lacuna.comparing.compare import compare
+    from lacuna.comparing.comparison import Comparison
     from lacuna.kernels.space import Space
     from lacuna.learning.agent import Agent
+    from lacuna.learning.own_method import AgentLike, OwnMethod
     from lacuna.live.trial import Trial
     from lacuna.mdp.environment import TabularEnv
     from lacuna.mdp.solve import evaluate, solve
@@ -25,8 +28,9 @@ if TYPE_CHECKING:
     from lacuna.missingness import Mechanism, MissingObservation
     from lacuna.protocol.file import TrialFile
     from lacuna.running.play import play
+    from lacuna.running.problems import Problem
     from lacuna.running.run import Run
-    from lacuna.running.trials import Problem, run_trial, run_trials
+    from lacuna.running.trials import run_trial, run_trials
     from lacuna.study.engines import Local
     from lacuna.study.runner import run_study
     from lacuna.study.spec import Study
@@ -39,10 +43,13 @@ __all__ = [
     "UNPLANNED",
     "YARDSTICKS",
     "Agent",
+    "AgentLike",
+    "Comparison",
     "Lake",
     "Local",
     "Mechanism",
     "MissingObservation",
+    "OwnMethod",
     "Problem",
     "Run",
     "Settings",
@@ -57,6 +64,7 @@ __all__ = [
     "check_agent",
     "check_mechanism",
     "check_world",
+    "compare",
     "evaluate",
     "make_world",
     "play",
@@ -68,13 +76,16 @@ __all__ = [
 
 _HOME = {
     "Agent": "learning.agent",
+    "AgentLike": "learning.own_method",
+    "Comparison": "comparing.comparison",
     "DEFAULT": "methods.settings",
     "Lake": "worlds.lake",
     "Local": "study.engines",
     "METHODS": "methods.table",
     "Mechanism": "missingness",
     "MissingObservation": "missingness",
-    "Problem": "running.trials",
+    "OwnMethod": "learning.own_method",
+    "Problem": "running.problems",
     "Run": "running.run",
     "Settings": "methods.settings",
     "UNPLANNED": "methods.settings",
@@ -89,6 +100,7 @@ _HOME = {
     "check_agent": "checks",
     "check_mechanism": "checks",
     "check_world": "checks",
+    "compare": "comparing.compare",
     "evaluate": "mdp.solve",
     "play": "running.play",
     "run_study": "study.runner",

@@ -16,7 +16,7 @@ import typer
 
 from lacuna import __version__
 from lacuna.audit.command import app as trial_app
-from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings
+from lacuna.methods.settings import DEFAULT, SETTINGS, Setting
 from lacuna.methods.table import METHODS
 from lacuna.paper.command import paper
 from lacuna.study.command import app as study_app
@@ -25,7 +25,8 @@ from lacuna.terminal import exit_code, progress
 from lacuna.validation import whole_number
 
 if TYPE_CHECKING:
-    from lacuna.running.trials import Problem
+    from lacuna.learning.own_method import AnyMethod
+    from lacuna.running.problems import AnyProblem
 
 app = typer.Typer(
     help="Online reinforcement learning when parts of the state go missing.",
@@ -99,15 +100,26 @@ def _option(name: str, setting: Setting) -> Any:
 @with_settings
 def run(
     given: dict[str, Any],
-    world: Annotated[str, typer.Option(help="A world, e.g. lake,wind=0.2,stay=true; `lacuna worlds` lists them.")] = (
-        "lake"
-    ),
-    missingness: Annotated[str, typer.Option(help="A mechanism, e.g. mcar:0.4; `lacuna worlds` lists them.")] = (
-        "mcar:0.4"
-    ),
+    world: Annotated[
+        str,
+        typer.Option(
+            help="A world, e.g. lake,wind=0.2,stay=true (`lacuna worlds` lists them); a Gymnasium id, e.g. "
+            "FrozenLake-v1; or a reference to your own, e.g. mine.worlds:maze,size=5."
+        ),
+    ] = "lake",
+    missingness: Annotated[
+        str,
+        typer.Option(
+            help="A mechanism, e.g. mcar:0.4 (`lacuna worlds` lists them), or a reference to your own, e.g. "
+            "mine.mechanisms:by_mood,rate=0.3."
+        ),
+    ] = "mcar:0.4",
     method: Annotated[
         str | None,
-        typer.Option(help="A method; `lacuna methods` lists them.", show_default="the library's default"),
+        typer.Option(
+            help="A method (`lacuna methods` lists them), or a reference to your own, e.g. mine.agents:Mine,rate=0.5.",
+            show_default="the library's default",
+        ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
@@ -120,12 +132,12 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
 ) -> None:
     """Run one method in one world and show how it does."""
-    from lacuna.running.trials import MOST_TRIALS, Problem, run_trials
+    from lacuna.running.problems import find_problem
+    from lacuna.running.trials import MOST_TRIALS, run_trials
 
-    # The default is a setting as a whole; a method that is named starts from nothing of it.
-    settings = replace(DEFAULT if method is None else Settings(method), **given)
+    settings = _chosen(method, given)
     whole_number("trials", trials, 1, MOST_TRIALS)
-    problem = Problem.named(world, missingness, first_observed=not hide_first)
+    problem = find_problem(world, missingness, first_observed=not hide_first)
     with progress(f"{settings.method} in {world}, {missingness}", "steps") as show:
         show(total=trials * steps)
         rows = run_trials(
@@ -137,6 +149,19 @@ def run(
         typer.echo(json.dumps([what | row for row in rows], indent=1))
     else:
         _show_trials(problem, settings, rows)
+
+
+def _chosen(method: str | None, given: dict[str, Any]) -> AnyMethod:
+    from lacuna.learning.own_method import OwnMethod, find_method
+
+    # The default is a setting as a whole; a method that is named starts from nothing of it.
+    chosen = DEFAULT if method is None else find_method(method)
+    if not isinstance(chosen, OwnMethod):
+        return replace(chosen, **given)
+    for name, value in given.items():
+        written = f"{name.replace('_', '-')} is {value!r}, but {method} is a method of your own"
+        raise ValueError(f"{written}; write its parameters after its name: {chosen.use},PARAMETER=VALUE,…")
+    return chosen
 
 
 _FIGURES = {
@@ -156,12 +181,13 @@ _FIGURES = {
 }
 
 
-def _show_trials(problem: Problem, settings: Settings, rows: list[dict[str, Any]]) -> None:
+def _show_trials(problem: AnyProblem, settings: AnyMethod, rows: list[dict[str, Any]]) -> None:
     """Mean and standard error over trials, as a table."""
     from rich.console import Console
     from rich.table import Table
 
     from lacuna.running.measures import standard_error
+    from lacuna.running.problems import Problem
     from lacuna.running.trials import EARLY
 
     chosen = ", ".join(f"{name} = {value}" for name, value in settings.unusual().items())
@@ -173,7 +199,7 @@ def _show_trials(problem: Problem, settings: Settings, rows: list[dict[str, Any]
     table = Table()
     for column in ("", "mean", "standard error", "trials"):
         table.add_column(column, justify="left" if not column else "right")
-    unused = {"idle_share"} if problem.mdp.idle is None else set()
+    unused = {"idle_share"} if isinstance(problem, Problem) and problem.mdp.idle is None else set()
     for key, label in _FIGURES.items():
         values = [row[key] for row in rows if row[key] is not None and key not in unused]
         if values:

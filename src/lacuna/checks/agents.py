@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,27 +16,12 @@ from numpy.typing import NDArray
 from lacuna.checks.chance import FALSE_ALARM, CheckFailedError, Integers
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
+from lacuna.learning.own_method import AgentLike
 from lacuna.methods.settings import Settings
 
 _STEPS = 200
 _STRETCH, _STRETCHES = 1500, 8
 _SPARE_BYTES = 4
-
-
-class AgentLike(Protocol):
-    """What an agent must be able to do; `save(path)` and `load(path)` are checked if they are there."""
-
-    def begin(self, observation: Any) -> None:
-        """Start an episode."""
-
-    def act(self) -> int:
-        """Choose an action."""
-
-    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Take in what the action led to."""
-
-    def probabilities(self) -> NDArray[np.float64]:
-        """Probability of each action."""
 
 
 Make = Callable[[int], AgentLike]

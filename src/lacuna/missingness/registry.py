@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.tables import Where
+from lacuna.parameters import parameters_of, parse_call, typed, unusual, write_call
 from lacuna.quantities import counted
+from lacuna.references import MECHANISM_GROUP, entry_point_names, load, resolve, told
 from lacuna.validation import nearest, parameter_types, shown
 
 Reader = Callable[[list[str], Where, int | None], tuple[Any, ...]]
@@ -103,7 +105,9 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     Parameters
     ----------
     text
-        As the entries of `MECHANISMS` say.
+        As the entries of `MECHANISMS` say; or, if the part before the first colon is none of their names, a reference
+        with parameters, e.g. ``mine.mechanisms:by_mood,rate=0.3``, or an entry point of an installed package in the
+        group ``lacuna.mechanisms``.
     where
         The world (needed for ``mfog``), its space, or a number of components.
     n_actions
@@ -122,9 +126,7 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
         raise TypeError(f"a mechanism is written as text, e.g. 'mcar:0.4', not {shown(text)}")
     name, colon, rest = text.strip().partition(":")
     if name not in MECHANISMS:
-        raise ValueError(
-            f"no mechanism is called {shown(name)}{nearest(name, MECHANISMS)}; there are {', '.join(MECHANISMS)}"
-        )
+        return _of_your_own(text.strip(), where)
     kind = MECHANISMS[name]
     values = [value.strip() for value in rest.split(",")] if colon else []
     try:
@@ -135,6 +137,43 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     if not isinstance(made, Mechanism):
         raise TypeError(f"{shown(text)} made {shown(made)}; the constructor of {name} must give a Mechanism")
     return made
+
+
+def source_of(text: str) -> str | None:
+    """Give the reference that the text of a mechanism names; None if the mechanism comes with lacuna."""
+    if text.strip().partition(":")[0] in MECHANISMS:
+        return None
+    return resolve(MECHANISM_GROUP, parse_call(text, "mechanism")[0])
+
+
+def _of_your_own(text: str, where: Where) -> Mechanism:
+    """Make a mechanism that a reference or an entry point names; the text, sorted and resolved, is its name."""
+    said, given = parse_call(text, "mechanism")
+    reference = resolve(MECHANISM_GROUP, said)
+    if reference is None:
+        name, choices = said.partition(":")[0], [*MECHANISMS, *entry_point_names(MECHANISM_GROUP)]
+        raise ValueError(
+            f"no mechanism is called {shown(name)}{nearest(name, choices)}; there are {', '.join(choices)}"
+        )
+    found = load(reference)
+    if isinstance(found, Mechanism):
+        typed(f"the mechanism {reference!r}", lambda: found, given)
+        return replace(found, name=reference)
+    if not callable(found) or not parameters_of(found):
+        raise TypeError(
+            f"{reference!r} is {shown(found)}; it must be a Mechanism, or a function that makes one from a space or "
+            f"world"
+        )
+    first = next(iter(parameters_of(found)))
+    parameters = typed(f"the mechanism {reference!r}", found, given, (first,))
+    name = write_call(reference, unusual(found, parameters))
+    try:
+        made = found(where, **parameters)
+    except Exception as error:
+        raise ValueError(f"the mechanism {name!r} could not be made: {told(error)}") from error
+    if not isinstance(made, Mechanism):
+        raise TypeError(f"the mechanism {name!r} made {shown(made)}; it must make a Mechanism")
+    return replace(made, name=name)
 
 
 def _positional(build: Callable[..., Any]) -> list[Parameter]:

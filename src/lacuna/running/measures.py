@@ -83,16 +83,14 @@ def score_guesses(
 
 
 @kernel
-def score(
-    action: int, step: Step, observation: NDArray[np.int64], world: Dynamics, learner: Learner, tally: Tally
-) -> None:
-    """Count one step."""
+def count(action: int, step: Step, bad: bool, observation: NDArray[np.int64], tally: Tally) -> int:
+    """Count what one step did; gives how many components it hid."""
     sums = tally.sums
     sums[_STEPS] += 1.0
     sums[_REWARD] += step.reward
     sums[_OPEN_REWARD] += step.reward
     sums[_OPEN_STEPS] += 1.0
-    if world.bad[step.arrival]:
+    if bad:
         sums[_OPEN_BAD] += 1.0
     if step.ended:
         sums[_EPISODES] += 1.0
@@ -114,6 +112,15 @@ def score(
         if observation[j] < 0:
             hidden += 1
     tally.hidden[hidden] += 1
+    return hidden
+
+
+@kernel
+def score(
+    action: int, step: Step, observation: NDArray[np.int64], world: Dynamics, learner: Learner, tally: Tally
+) -> None:
+    """Count one step, and what was guessed in it."""
+    hidden = count(action, step, world.bad[step.arrival], observation, tally)
     guesses = learner.rules.impute != _NOTHING and learner.rules.impute != _TOKEN  # noqa: PLR1714  no sets in kernels
     if hidden > 0 and guesses:
         score_guesses(observation, world.codes[step.arrival], learner.memory.C, learner.layout, tally)
@@ -220,8 +227,8 @@ def episode_means(sums: NDArray[np.float64], *, count_open: bool = False) -> dic
     }
 
 
-def figures(tally: Tally, rules: Rules, idle: int) -> dict[str, Any]:
-    """The figures of a run that follow from its final tally."""
+def figures(tally: Tally, rules: Rules | None, idle: int) -> dict[str, Any]:
+    """The figures of a run that follow from its final tally; without `rules` nothing is known of guesses."""
     named = dict(zip(SUMS, tally.sums.tolist(), strict=True))
     steps = named["steps"]
     result: dict[str, Any] = {
@@ -239,7 +246,7 @@ def figures(tally: Tally, rules: Rules, idle: int) -> dict[str, Any]:
         "cut_bad_steps": int(named["cut_bad"]),
         "cut_steps": int(named["cut_steps"]),
     }
-    if rules.impute in (Impute.NOTHING, Impute.TOKEN):
+    if rules is None or rules.impute in (Impute.NOTHING, Impute.TOKEN):
         return result | dict.fromkeys(("guessed_right", "weight_on_truth", "calibration_error"))
     components, right, states, states_right = (float(x) for x in tally.guesses)
     return result | {

@@ -214,6 +214,9 @@ class Run:
         """The figures of the run so far."""
         return figures(self.tally, self.player.rules, self._idle)
 
+    def close(self) -> None:
+        """Do nothing: a run holds nothing open."""
+
     @exclusive
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the complete state of a compiled run, whole or not at all; `overwrite` is that of `Agent.save`."""

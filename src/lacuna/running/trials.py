@@ -1,11 +1,11 @@
-"""Trials from start to end: a problem and settings in, a row of figures per trial out."""
+"""Trials from start to end: a problem and a method in, a row of figures per trial out."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import closing
 from itertools import islice
 from threading import Event
 from typing import Any
@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.counts import MAX_COUNT
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import Settings
-from lacuna.missingness import Mechanism, parse
+from lacuna.learning.own_method import AnyMethod, OwnMethod
+from lacuna.running.env_run import EnvRun
 from lacuna.running.measures import SUMS
-from lacuna.running.run import Run
-from lacuna.validation import shown, whole_number
-from lacuna.worlds.registry import make_world, parse_world
+from lacuna.running.problems import AnyProblem, EnvProblem
+from lacuna.running.run import DRIVERS, Run
+from lacuna.validation import one_of, shown, whole_number
 
 EARLY = 10_000
 """Learning speed is the reward per step over this many first steps."""
@@ -34,50 +33,8 @@ _STEPS, _REWARD = SUMS.index("steps"), SUMS.index("reward")
 Progress = Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A world, the mechanism that hides parts of it, and the text that names the world.
-
-    Parameters
-    ----------
-    world
-        The text that names the world.
-    mdp, mechanism
-        The world, and what hides parts of it.
-    first_observed
-        Whether the first state of every episode is fully observed.
-    """
-
-    world: str
-    mdp: TabularMDP
-    mechanism: Mechanism
-    first_observed: bool = True
-
-    @property
-    def missingness(self) -> str:
-        """The mechanism in words."""
-        return self.mechanism.name
-
-    @classmethod
-    def named(
-        cls, world: str, missingness: str, parameters: Mapping[str, Any] | None = None, *, first_observed: bool = True
-    ) -> Problem:
-        """Make a problem from the texts that the command line takes, and from more parameters of the world if given.
-
-        Examples
-        --------
-        >>> Problem.named("lake,stay=true", "mfog:0.5,0").mechanism.label
-        'NMAR'
-        """
-        name, said = parse_world(world)
-        for twice in said.keys() & (parameters or {}).keys():
-            raise ValueError(f"{twice} is given twice, in {world!r} and as a parameter")
-        mdp = make_world(name, **said, **(parameters or {}))
-        return cls(world, mdp, parse(missingness, mdp), first_observed)
-
-
 def run_trial(
-    problem: Problem, settings: Settings, *, steps: int, seed: int = 0, times: Iterable[int] = (),
+    problem: AnyProblem, settings: AnyMethod, *, steps: int, seed: int = 0, times: Iterable[int] = (),
     driver: str = "compiled", progress: Progress | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Run one trial and give its figures.
@@ -85,9 +42,10 @@ def run_trial(
     Parameters
     ----------
     problem
-        The world, and what hides parts of it.
+        A world or an environment, and what hides parts of it.
     settings
-        A method with its settings, or a yardstick.
+        A method with its settings, lacuna's or your own; or a yardstick. An environment, and a method of your own, are
+        run step by step.
     steps
         Length of the trial.
     seed
@@ -150,6 +108,7 @@ def run_trial(
 
     Examples
     --------
+    >>> from lacuna import Problem, Settings
     >>> problem = Problem.named("corridor,length=4,slip=0.0", "mcar:0.2")
     >>> figures = run_trial(problem, Settings("last-observed", gamma=0.9), steps=500)
     >>> figures["mean_path_length"] >= 3
@@ -157,7 +116,11 @@ def run_trial(
     """
     steps = whole_number("steps", steps, 1, MAX_COUNT)
     times = [whole_number("a curve time", t, 1, steps) for t in times]
-    run = _start(problem, settings, seed, driver)
+    with closing(_start(problem, settings, seed, driver)) as run:
+        return _measured(run, steps, times, progress) | {"seed": int(seed)}
+
+
+def _measured(run: Run | EnvRun, steps: int, times: list[int], progress: Progress | None) -> dict[str, Any]:
     early, late = min(EARLY, steps), steps - max(1, steps // 5)
     wanted = {early, late, *times} - {0, steps}
     run.advance(steps, times=wanted, progress=progress)
@@ -167,7 +130,6 @@ def run_trial(
     figures = run.figures() | {
         "reward_per_step_early": _per_step(noted[early], nothing),
         "reward_per_step_late": _per_step(end, noted.get(late, nothing)),
-        "seed": int(seed),
         "seconds": run.seconds,
     }
     if times:
@@ -175,9 +137,12 @@ def run_trial(
     return figures
 
 
-def _start(problem: Problem, settings: Settings, seed: int, driver: str) -> Run:
-    if not isinstance(problem, Problem):
+def _start(problem: AnyProblem, settings: AnyMethod, seed: int, driver: str) -> Run | EnvRun:
+    if not isinstance(problem, AnyProblem):
         raise TypeError(f"problem is {shown(problem)}; it must be a Problem, e.g. Problem.named('taxi', 'mcar:0.4')")
+    if isinstance(problem, EnvProblem) or isinstance(settings, OwnMethod):
+        one_of("driver", driver, DRIVERS)
+        return EnvRun(problem, settings, seed=seed)
     first_observed = problem.first_observed
     return Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=first_observed, driver=driver)
 
@@ -190,13 +155,14 @@ def threads(workers: int | None) -> int:
 
 
 def run_trials(
-    problem: Problem, settings: Settings, *, steps: int, seeds: Iterable[int], workers: int | None = None,
+    problem: AnyProblem, settings: AnyMethod, *, steps: int, seeds: Iterable[int], workers: int | None = None,
     driver: str = "compiled", progress: Progress | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Run one trial per seed, on several threads; the figures do not depend on how many.
 
     Examples
     --------
+    >>> from lacuna import Problem, Settings
     >>> problem = Problem.named("corridor", "mcar:0.2")
     >>> rows = run_trials(problem, Settings("last-observed"), steps=500, seeds=range(3))
     >>> [row["seed"] for row in rows]
@@ -206,7 +172,8 @@ def run_trials(
     if len(seeds) > MOST_TRIALS:
         raise ValueError(f"there are more than {MOST_TRIALS} seeds; make a study of them, which keeps what is done")
     # Compile (or read the cache) before any clock runs.
-    _start(problem, settings, 0, driver).advance(1)
+    with closing(_start(problem, settings, 0, driver)) as first:
+        first.advance(1)
     stop = Event()
 
     def report(n: int) -> None:

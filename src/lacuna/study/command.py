@@ -19,7 +19,8 @@ from lacuna.validation import whole_number
 
 if TYPE_CHECKING:
     from lacuna.study.runner import Progress
-    from lacuna.study.spec import RunSpec, Study
+    from lacuna.study.runs import RunSpec
+    from lacuna.study.spec import Study
     from lacuna.study.store import Store
 
 Watch = Callable[["Progress"], None]

@@ -17,7 +17,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from lacuna.study.runner import EngineError, Outcome, Progress, execute_portion, run_study
-from lacuna.study.spec import RunSpec, Study
+from lacuna.study.runs import RunSpec
+from lacuna.study.spec import Study
 from lacuna.study.store import Store
 
 _PATIENCE = 20.0
@@ -160,7 +161,7 @@ def run_on_slurm(
         name=f"lacuna-{study.spec.name}", cpus_per_task=cpus, slurm_array_parallelism=tasks, slurm_signal_delay_s=0,
         **options,
     )  # fmt: skip
-    data, place = study.spec.model_dump(exclude_defaults=True), str(store.path.resolve())
+    data, place = study.to_note(), str(store.path.resolve())
     jobs: list[Any] = []
     try:
         for first in range(1, tasks + 1, limit):
@@ -235,8 +236,8 @@ def _extra(module: str, extra: str) -> Any:
         raise ValueError(f"this engine needs an extra: pip install 'lacuna[{extra}]'") from error
 
 
-def _shard_task(study: dict[str, Any], path: str, shard: tuple[int, int], cpus: int) -> list[str]:
-    return run_study(Study.from_data(study), Store.existing(path), Local(cpus), shard=shard).failures
+def _shard_task(note: dict[str, Any], path: str, shard: tuple[int, int], cpus: int) -> list[str]:
+    return run_study(Study.from_note(note, "study"), Store.existing(path), Local(cpus), shard=shard).failures
 
 
 def find_slurm(default: int = 1000) -> int:

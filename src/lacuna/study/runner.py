@@ -13,9 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lacuna.parameters import Frozen
+from lacuna.references import Sources, check_sources
 from lacuna.running.measures import SUMS
-from lacuna.running.trials import Problem, run_trial
-from lacuna.study.spec import RunSpec, Study
+from lacuna.running.problems import AnyProblem, find_problem
+from lacuna.running.trials import run_trial
+from lacuna.study.runs import RunSpec
+from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from lacuna.version import RESULTS_VERSION, __version__
 
@@ -90,15 +94,18 @@ class Engine(Protocol):
 
 @lru_cache(maxsize=64)
 def problem_of(
-    world: str, parameters: tuple[tuple[str, Any], ...], missingness: str, *, first_observed: bool
-) -> Problem:
-    """Build a world and its mechanism, or give the ones built before."""
-    return Problem.named(world, missingness, dict(parameters), first_observed=first_observed)
+    world: str, parameters: Frozen, missingness: str, *, first_observed: bool, sources: Sources = ()
+) -> AnyProblem:
+    """Build a world and its mechanism, or give the ones built before; sources other than those given are refused."""
+    check_sources(sources)
+    return find_problem(world, missingness, dict(parameters), first_observed=first_observed)
 
 
 def execute(run: RunSpec) -> dict[str, Any]:
     """One run: its row in the store."""
-    problem = problem_of(run.world, run.parameters, run.missingness, first_observed=run.first_observed)
+    problem = problem_of(
+        run.world, run.parameters, run.missingness, first_observed=run.first_observed, sources=run.sources
+    )
     figures = run_trial(problem, run.settings, steps=run.steps, seed=run.trial, times=run.curve)
     # A line per sum, each in one piece: a table takes arrays as they are, and lists number by number.
     curve = np.ascontiguousarray(figures.pop("curve", _NO_CURVE).T)
@@ -112,6 +119,7 @@ def execute(run: RunSpec) -> dict[str, Any]:
         "label": problem.mechanism.label,
         **run.settings.as_dict(),
         "first_observed": run.first_observed,
+        "source": "; ".join(f"{reference} {digest[:12]}" for reference, digest in run.sources),
         "trial": run.trial,
         **figures,
         "curve_step": curve[SUMS.index("steps")].astype(np.int64),
@@ -119,7 +127,8 @@ def execute(run: RunSpec) -> dict[str, Any]:
         "host": socket.gethostname(),
         "lacuna": __version__,
     }
-    return row | {column: curve[SUMS.index(name)] for column, name in _CURVES.items()}
+    row |= {column: curve[SUMS.index(name)] for column, name in _CURVES.items()}
+    return row | dict.fromkeys(("curve_bad", "curve_idle") if row["open_bad_steps"] is None else ())
 
 
 def execute_portion(runs: list[RunSpec]) -> Outcome:

@@ -62,7 +62,10 @@ def with_open_episode(table: pl.DataFrame) -> pl.DataFrame:
     """
     _need(table, FIGURES)
     for measure in MEASURES:
-        if table[measure].is_null().ne_missing(table["episodes"] == 0).any():
+        none = table["episodes"] == 0
+        # An environment flags no bad steps: there they are null, also those of the open episode.
+        unknown = table["open_bad_steps"].is_null() if measure == "mean_bad_steps" else none
+        if table[measure].is_null().ne_missing(none | unknown).any():
             raise ValueError(f"{measure} must be null where no episode was completed, and only there")
     episodes = pl.col("episodes")
     counted = episodes + (pl.col("open_steps") > 0).cast(pl.Int64) + pl.col("cut_episodes")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -16,14 +16,18 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lacuna.kernels.counts import MAX_COUNT
-from lacuna.mdp.tabular import TabularMDP
+from lacuna.learning.own_method import AnyMethod, OwnMethod
 from lacuna.methods.settings import SETTINGS, Settings, settings_of
 from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
-from lacuna.missingness import parse
+from lacuna.missingness.registry import source_of
+from lacuna.parameters import Frozen, as_tuples, frozen, write_call
+from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
 from lacuna.running.knowledge import check_horizon
+from lacuna.running.problems import AnyProblem, Problem, problem_in
+from lacuna.study.complaints import place_of, sentences
+from lacuna.study.runs import RunSpec, method_as_json, method_from_json
 from lacuna.validation import nearest, shown
-from lacuna.version import RESULTS_VERSION
-from lacuna.worlds.registry import as_tuples, find_world, make_world
+from lacuna.worlds.registry import find_world
 
 _MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
 
@@ -36,6 +40,25 @@ _listed = BeforeValidator(lambda value: value if isinstance(value, list) else [v
 Listed = Annotated[list[Any], _listed, Field(min_length=1)]
 """One value, or a list of values to try."""
 Name = Annotated[str, Field(pattern=r"^[\w.+,()-]([\w.+,() -]*[\w.+,()-])?$", max_length=100)]
+
+
+def _by_name(data: Any) -> Any:
+    """Give a table whose name stands under ``use`` (a reference) or ``env`` (a Gymnasium id) with a ``name``."""
+    words = [word for word in ("use", "env") if isinstance(data, dict) and word in data]
+    if len(words) != 1 or "name" in data:
+        return data
+    return {"name": data[words[0]]} | {key: value for key, value in data.items() if key != words[0]}
+
+
+def _as_text(data: Any) -> Any:
+    """Give a mechanism that is written as a table as the text that the command line takes."""
+    table = _by_name(data)
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        return data
+    try:
+        return write_call(table["name"], {key: value for key, value in table.items() if key != "name"})
+    except ValueError:
+        return data
 
 
 class MethodSpec(BaseModel):
@@ -65,6 +88,9 @@ class WorldSpec(BaseModel):
         return {key: as_tuples(value) for key, value in (self.model_extra or {}).items()}
 
 
+Named = BeforeValidator(_by_name)
+
+
 class StudySpec(BaseModel):
     """The keys of a study file."""
 
@@ -78,14 +104,20 @@ class StudySpec(BaseModel):
     """How many trials every setting is run for; the number of a trial is its seed."""
     first_trial: int = Field(default=0, ge=0, le=2**31)
     """Number of the first trial."""
-    missingness: list[str] = Field(min_length=1)
-    """A list of mechanisms, as on the command line."""
-    worlds: list[WorldSpec] = Field(min_length=1)
-    """A list of tables: ``name``, and any parameter of that world, e.g. ``{name = "taxi", is_rainy = true}``."""
-    methods: list[MethodSpec] = Field(min_length=1)
-    """A list of tables: ``name``, and values for any setting of that method."""
+    missingness: list[Annotated[str, BeforeValidator(_as_text)]] = Field(min_length=1)
+    """A list of mechanisms, as on the command line; one of your own may be a table: ``use``, and its parameters."""
+    worlds: list[Annotated[WorldSpec, Named]] = Field(min_length=1)
+    """A list of tables: ``name``, and any parameter of that world, e.g. ``{name = "taxi", is_rainy = true}``.
+
+    ``env`` instead of ``name`` is a Gymnasium id, and ``use`` a reference to a world or environment of your own.
+    """
+    methods: list[Annotated[MethodSpec, Named]] = Field(min_length=1)
+    """A list of tables: ``name``, and values for any setting of that method.
+
+    ``use`` instead of ``name`` is a reference to a method of your own, with values for any of its parameters.
+    """
     grid: dict[str, Listed] = {}
-    """Values for the settings of all methods."""
+    """Values for the settings of all methods, except those of your own."""
     curve_points: int = Field(default=0, ge=0, le=10_000)
     """Note the running sums at this many steps, evenly spaced."""
     curve_times: list[int] = []
@@ -95,65 +127,14 @@ class StudySpec(BaseModel):
 
 
 @dataclass(frozen=True)
-class RunSpec:
-    """One run: everything that fixes its figures, and nothing else."""
-
-    world: str
-    parameters: tuple[tuple[str, Any], ...]
-    missingness: str
-    settings: Settings
-    steps: int
-    trial: int
-    curve: tuple[int, ...] = ()
-    first_observed: bool = True
-
-    @cached_property
-    def id(self) -> str:
-        """A name derived from the content: the same run has the same name in every study.
-
-        Only what differs from a default enters it, so a parameter that is added later renames nothing.
-        """
-        content: dict[str, Any] = {
-            "results": RESULTS_VERSION,
-            "world": self.world,
-            "parameters": dict(self.parameters),
-            "missingness": self.missingness,
-            "settings": self._unusual_settings(),
-            "method": self.settings.method,
-            "steps": self.steps,
-            "trial": self.trial,
-        }
-        if self.curve:
-            content["curve"] = self.curve
-        if not self.first_observed:
-            content["first_observed"] = False
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
-
-    def _unusual_settings(self) -> dict[str, Any]:
-        # The method is beside the settings too; names of runs must not change because it would do once.
-        method = self.settings.method
-        return self.settings.unusual() | ({"method": method} if method != Settings().method else {})
-
-    def to_json(self) -> dict[str, Any]:
-        """The run as plain data, to send to another process."""
-        return asdict(self) | {"parameters": dict(self.parameters)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Build the run that `to_json` described."""
-        settings = Settings(**data["settings"])
-        return cls(
-            **{**data, "parameters": _frozen(data["parameters"]), "settings": settings, "curve": tuple(data["curve"])}
-        )
-
-
-@dataclass(frozen=True)
 class Study:
     """A checked study: its worlds and mechanisms, its settings, and how often and how long each is run."""
 
     spec: StudySpec
-    problems: tuple[tuple[str, tuple[tuple[str, Any], ...], str], ...]
-    settings: tuple[Settings, ...]
+    problems: tuple[tuple[str, Frozen, str], ...]
+    settings: tuple[AnyMethod, ...]
+    sources: Mapping[str, Sources] = field(default_factory=dict)
+    """By the name of each world, mechanism and method that does not come with lacuna: its reference, with a digest."""
 
     @classmethod
     def read(cls, path: str | Path) -> Study:
@@ -195,12 +176,38 @@ class Study:
         try:
             spec = StudySpec.model_validate(data)
         except ValidationError as error:
-            wrong = [*_sentences(error), *wrong]
+            wrong = [*sentences(error, list(StudySpec.model_fields)), *wrong]
         else:
-            problems, settings = _expand(spec, wrong)
+            problems, settings, sources = _expand(spec, wrong)
         if wrong:
             raise StudyError("\n".join(f"{name}: {line}" for line in dict.fromkeys(wrong)))
-        return cls(spec, problems, settings)
+        return cls(spec, problems, settings, sources)
+
+    def to_note(self) -> dict[str, Any]:
+        """The study as plain data; if it uses references, with everything that a reader would have to import."""
+        note: dict[str, Any] = {"study": self.spec.model_dump(exclude_defaults=True)}
+        if self.sources:
+            note["expanded"] = {
+                "problems": [
+                    [world, dict(parameters), missingness] for world, parameters, missingness in self.problems
+                ],
+                "settings": [method_as_json(method) for method in self.settings],
+                "sources": {name: dict(found) for name, found in self.sources.items()},
+            }
+        return note
+
+    @classmethod
+    def from_note(cls, note: Mapping[str, Any], name: str) -> Study:
+        """Give the study that `to_note` described. Nothing is imported: a folder of results is not a user's word."""
+        if "expanded" not in note:
+            return cls.from_data(note["study"], name)
+        held = note["expanded"]
+        return cls(
+            StudySpec.model_validate(note["study"]),
+            tuple((world, frozen(parameters), missingness) for world, parameters, missingness in held["problems"]),
+            tuple(method_from_json(method) for method in held["settings"]),
+            {name: tuple(sorted(found.items())) for name, found in held["sources"].items()},
+        )
 
     @cached_property
     def curve(self) -> tuple[int, ...]:
@@ -217,7 +224,14 @@ class Study:
         trials = range(spec.first_trial, spec.first_trial + spec.trials)
         # By trial first: a study that was stopped half-way has some trials of every setting, and can be looked at.
         for trial, (world, parameters, missingness), settings in product(trials, self.problems, self.settings):
-            yield RunSpec(world, parameters, missingness, settings, spec.steps, trial, self.curve, spec.first_observed)
+            yield RunSpec(
+                world, parameters, missingness, settings, spec.steps, trial, self.curve, spec.first_observed,
+                self._sources_of(world, missingness, settings) if self.sources else (),
+            )  # fmt: skip
+
+    def _sources_of(self, world: str, missingness: str, settings: AnyMethod) -> Sources:
+        names = (world, missingness, settings.method)
+        return tuple(sorted({one for name in names for one in self.sources.get(name, ())}))
 
     @cached_property
     def id(self) -> str:
@@ -226,28 +240,37 @@ class Study:
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def _expand(spec: StudySpec, wrong: list[str]) -> tuple[tuple[Any, ...], tuple[Settings, ...]]:
+_Expanded = tuple[tuple[tuple[str, Frozen, str], ...], tuple[AnyMethod, ...], dict[str, Sources]]
+
+
+def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
     """Worlds x missingness, and methods x choices; adds a sentence for everything that cannot be to what is wrong."""
     choices_are_fine = not wrong
-    problems = []
-    worlds = []
     if len(spec.worlds) * len(spec.missingness) > _MOST_SETTINGS:
         wrong.append(f"worlds x missingness are more than {_MOST_SETTINGS}")
-        return (), ()
+        return (), (), {}
+    problems, worlds, outside = [], [], {}
     for i, world in enumerate(spec.worlds):
         try:
-            mdp = make_world(world.name, **world.parameters)
+            declared = find_world(world.name)
+            made = declared.open(**world.parameters)
+            parameters = frozen(declared.unusual(world.parameters))
         except (TypeError, ValueError) as error:
             wrong.append(f"worlds[{i}] is {shown({'name': world.name, **world.parameters})}: {error}")
             continue
-        worlds.append(mdp)
-        parameters = _frozen(_unusual(world.name, world.parameters))
+        outside[declared.name] = declared.source
+        fitting = []
         for j, text in enumerate(spec.missingness):
             try:
-                problems.append((world.name, parameters, parse(text, mdp).name))
+                fitting.append(problem_in(declared, made, text, world.parameters))
             except (TypeError, ValueError) as error:
                 wrong.append(f"missingness[{j}] is {shown(text)} in worlds[{i}]: {error}")
-    settings: list[Settings] = []
+                continue
+            name = fitting[-1].missingness
+            problems.append((declared.name, parameters, name))
+            outside[name] = source_of(name) or ""
+        worlds += fitting[:1]
+    settings: list[AnyMethod] = []
     for i in range(len(spec.methods) if choices_are_fine else 0):
         settings += _settings_of(i, spec, worlds, wrong)
     if (n := len(set(problems)) * len(set(settings)) * spec.trials) > _MOST_RUNS:
@@ -259,7 +282,10 @@ def _expand(spec: StudySpec, wrong: list[str]) -> tuple[tuple[Any, ...], tuple[S
         for i, t in enumerate(spec.curve_times)
         if not 1 <= t <= spec.steps
     ]
-    return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings))
+    outside |= {method.method: method.use for method in settings if isinstance(method, OwnMethod)}
+    found = {name: sources_of([reference]) for name, reference in outside.items() if reference}
+    sources = {name: digests for name, digests in found.items() if digests}
+    return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), sources
 
 
 def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
@@ -269,10 +295,12 @@ def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
     tables += [(("methods", i), table) for i, table in enumerate(methods if isinstance(methods, list) else [])]
     wrong = []
     for where, table in tables:
-        for key, given in table.items() if isinstance(table, dict) else ():
+        if not isinstance(table, dict) or (where != ("grid",) and _is_own(_by_name(table).get("name"))):
+            continue
+        for key, given in (table if where == ("grid",) else _by_name(table)).items():
             if key == "name" and where != ("grid",):
                 continue
-            place = _place((*where, key))
+            place = place_of((*where, key))
             if key not in SETTINGS:
                 known = SETTINGS if where == ("grid",) else ("name", *SETTINGS)
                 wrong.append(f"{place} is not a key{nearest(key, known)}; there are {', '.join(known)}")
@@ -286,85 +314,47 @@ def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
     return wrong
 
 
-def _settings_of(i: int, spec: StudySpec, worlds: list[TabularMDP], wrong: list[str]) -> list[Settings]:
+def _is_own(name: Any) -> bool:
+    return isinstance(name, str) and name not in NAMED and resolve(METHOD_GROUP, name) is not None
+
+
+def _settings_of(i: int, spec: StudySpec, worlds: list[AnyProblem], wrong: list[str]) -> list[AnyMethod]:
     """The settings of method `i` of a study, with a sentence for everything that cannot be."""
     chosen = spec.methods[i]
-    if chosen.name not in NAMED:
-        wrong.append(f"methods[{i}].name is {shown(chosen.name)}{nearest(chosen.name, NAMED)}; it must be one of "
-                     f"{', '.join(METHODS)}, or a yardstick: {', '.join(YARDSTICKS)}")  # fmt: skip
+    own = _is_own(chosen.name)
+    if chosen.name not in NAMED and not own:
+        names = [*METHODS, *entry_point_names(METHOD_GROUP)]
+        wrong.append(f"methods[{i}].name is {shown(chosen.name)}{nearest(chosen.name, [*names, *YARDSTICKS])}; it must "
+                     f"be one of {', '.join(names)}, or a yardstick: {', '.join(YARDSTICKS)}")  # fmt: skip
         return []
-    mine = settings_of(NAMED[chosen.name])
-    tried = {key: values for key, values in spec.grid.items() if key in mine} | dict(chosen.choices)
-    axes = {key: tried[key] for key in SETTINGS if key in tried}
+    axes = dict(chosen.choices)
+    if not own:
+        mine = settings_of(NAMED[chosen.name])
+        tried = {key: values for key, values in spec.grid.items() if key in mine} | axes
+        axes = {key: tried[key] for key in SETTINGS if key in tried}
     if (n := prod(map(len, axes.values()))) > _MOST_SETTINGS:
         wrong.append(f"methods[{i}] ({chosen.name}) has {n} settings; there must be at most {_MOST_SETTINGS}")
         return []
-    found = []
+    found: list[AnyMethod] = []
     for values in product(*axes.values()):
         try:
-            found.append(Settings(chosen.name, **dict(zip(axes, values, strict=True))))
-            for mdp in worlds:
-                check_horizon(mdp, found[-1])
+            found.append(_method(chosen.name, dict(zip(axes, values, strict=True)), worlds))
         except (TypeError, ValueError) as error:
             wrong.append(f"methods[{i}] ({chosen.name}): {error}")
     return found
 
 
-def _unusual(world: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that differ from their default."""
-    declared = find_world(world)
-    return {key: value for key, value in declared.typed(parameters).items() if value != declared.parameters[key]}
-
-
-def _frozen(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted((key, as_tuples(value)) for key, value in parameters.items()))
-
-
-_TABLES = ("grid", "methods", "worlds")
-
-
-def _sentences(error: ValidationError) -> list[str]:
-    """Every complaint as: where, what was found, what was expected."""
-    lines: dict[str, None] = {}
-    for item in error.errors():
-        parts = item["loc"]
-        place = _place(parts)
-        if item["type"] == "extra_forbidden":
-            known = list(StudySpec.model_fields)
-            line = f"{place} is not a key{nearest(str(parts[-1]), known)}; there are {', '.join(known)}"
-        elif item["type"] == "missing":
-            line = f"{place} is missing; it is needed"
-        else:
-            line = f"{place} is {shown(item['input'])}; it must be {_wanted(item['type'], item.get('ctx', {}), place)}"
-        lines[line] = None
-    return list(lines)
-
-
-_WANTED = {
-    "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
-    "string_type": "a text in quotes", "bool_type": "true or false",
-    "string_pattern_mismatch": "made of letters, digits, spaces inside, and any of . , + - _ ( )",
-    "too_short": "a list of at least one value", "string_too_long": "shorter: at most 100 characters",
-    "model_type": "a table of keys and values, e.g. {name = …}", "dict_type": "a table of keys and values",
-}  # fmt: skip
-
-
-def _wanted(kind: str, bound: Mapping[str, Any], place: str) -> str:
-    """What pydantic expected, in our words."""
-    if kind == "greater_than_equal":
-        return f"{bound['ge']} or larger"
-    if kind == "less_than_equal":
-        return f"at most {bound['le']}"
-    if kind == "list_type":
-        return f"a list: [[{place}]], or {place} = [{{name = …}}, …]" if place in _TABLES else "a list"
-    return _WANTED[kind]
-
-
-def _place(parts: tuple[int | str, ...]) -> str:
-    place = ""
-    for part in parts:
-        if isinstance(part, int):
-            place += f"[{part}]"
-        else:
-            place += ("." if place else "") + (part if part.isidentifier() and len(part) < 60 else shown(part))
-    return place or "the study"
+def _method(name: str, values: dict[str, Any], worlds: list[AnyProblem]) -> AnyMethod:
+    """A method with its settings, if it can act in the worlds; one of your own is tried in the first of them."""
+    if name not in NAMED:
+        own = OwnMethod.named(name, values)
+        for problem in worlds[:1]:
+            own.make(problem.space, problem.n_actions, seed=0)
+        return own
+    settings = Settings(name, **values)
+    for problem in worlds:
+        if isinstance(problem, Problem):
+            check_horizon(problem.mdp, settings)
+        elif name in YARDSTICKS:
+            raise ValueError(f"a yardstick needs a world given as arrays, and {problem.world} is an environment")
+    return settings

@@ -20,6 +20,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -40,7 +41,7 @@ SCHEMA: dict[str, Any] = {
     "world": pl.String, "parameters": pl.String,
     "missingness": pl.String, "label": pl.String, "method": pl.String,
     **{name: _KINDS[setting.kind] for name, setting in SETTINGS.items()},
-    "first_observed": pl.Boolean, "steps": pl.Int64, "trial": pl.Int64,
+    "first_observed": pl.Boolean, "source": pl.String, "steps": pl.Int64, "trial": pl.Int64,
     "mean_total_reward": pl.Float64, "mean_bad_steps": pl.Float64, "mean_path_length": pl.Float64,
     "episodes": pl.Int64, "reward_per_step": pl.Float64, "reward_per_step_early": pl.Float64,
     "reward_per_step_late": pl.Float64, "idle_share": pl.Float64, "hidden_shares": pl.List(pl.Float64),
@@ -73,6 +74,8 @@ method
     The method or yardstick.
 first_observed
     Whether the first state of every episode is fully observed.
+source
+    What does not come with lacuna: each reference with the first digits of the digest of its source; empty for most.
 trial
     Number of the trial, which is its seed.
 curve_step
@@ -95,12 +98,15 @@ lacuna
     Version that computed the run; left out of an export.
 """
 
+_USUAL: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()} | {"source": ""}
+"""What a run has in a column that its file lacks, because the column is younger."""
+
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that tell of the machine, not of the run; an export leaves them out."""
 
 SORTED_BY = (
     "world", "parameters", "missingness", "method", *sorted(SETTINGS, key=lambda name: SETTINGS[name].tuned),
-    "first_observed", "steps", "trial", "id",
+    "first_observed", "source", "steps", "trial", "id",
 )  # fmt: skip
 """What a method is comes before what is tuned."""
 
@@ -173,7 +179,7 @@ class Store:
     def add_study(self, study: Study) -> None:
         """Note which study is run into the store, and by what."""
         note = {
-            "study": study.spec.model_dump(exclude_defaults=True),
+            **study.to_note(),
             "runs": len(study),
             "lacuna": __version__,
             "python": platform.python_version(),
@@ -181,16 +187,23 @@ class Store:
             "first_started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         path = self.path / "studies" / f"{study.id}.json"
-        if not path.exists():
+        if not path.exists() or (study.sources and self._noted(path) != study.to_note().get("expanded")):
             write_whole(path, json.dumps(note, indent=1).encode())
+
+    @staticmethod
+    def _noted(path: Path) -> Any:
+        """What a study came to when it was last noted; it comes to something else when a source was edited."""
+        with suppress(OSError, ValueError, AttributeError, RecursionError):
+            return json.loads(heartbeats.read_plain(path)).get("expanded")
+        return None
 
     def studies(self) -> list[Study]:
         """The studies that were run into the store, as far as this version can read them."""
         found = []
         for path in sorted((self.path / "studies").glob("*.json")):
             try:
-                found.append(Study.from_data(json.loads(heartbeats.read_plain(path))["study"], path.name))
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+                found.append(Study.from_note(json.loads(heartbeats.read_plain(path)), path.name))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.unread.append(path)
         return found
 
@@ -199,8 +212,7 @@ class Store:
         if not rows:
             return
         buffer = BytesIO()
-        columns = {name: [row[name] for row in rows] for name in SCHEMA}
-        pl.DataFrame(columns, schema=SCHEMA).write_parquet(buffer, compression="zstd")
+        as_table(rows).write_parquet(buffer, compression="zstd")
         self.write_part(buffer.getvalue(), [row["id"] for row in rows])
 
     def write_part(self, content: bytes, ids: Iterable[str]) -> None:
@@ -276,6 +288,16 @@ class Store:
         return found.processes
 
 
+def as_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as runs give them, as a table with the columns of a store."""
+    columns = {name: [row[name] for row in rows] for name in SCHEMA}
+    for name, values in columns.items():
+        # polars takes arrays as they are, but not beside a null.
+        if any(value is None for value in values):
+            columns[name] = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    return pl.DataFrame(columns, schema=SCHEMA)
+
+
 # What polars says of files that are not Parquet, are cut off or contradict themselves.
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 
@@ -294,14 +316,14 @@ def runs_in(content: bytes, *, whole: bool = True) -> pl.DataFrame | None:
             return None
         if RESULTS_VERSION not in names["results"]:
             return pl.DataFrame(schema=SCHEMA)
-        # A setting may have been declared since: the runs in the file have its default.
-        since = [name for name in SETTINGS if name not in kinds]
+        # A column may have been declared since: the runs in the file have its default.
+        since = [name for name in _USUAL if name not in kinds]
         if any(kinds.get(name) != kind for name, kind in SCHEMA.items() if name not in since):
             return None
         mine = names
         if whole:
             there = pl.read_parquet(BytesIO(content), columns=[name for name in SCHEMA if name not in since])
-            defaults = [pl.lit(SETTINGS[name].default, SCHEMA[name]).alias(name) for name in since]
+            defaults = [pl.lit(_USUAL[name], SCHEMA[name]).alias(name) for name in since]
             mine = there.with_columns(defaults).select(*SCHEMA)
         return mine.filter(results=RESULTS_VERSION)
     except _UNREADABLE:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import tomllib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium
 
 from lacuna.mdp.tabular import TabularMDP
+from lacuna.parameters import parameters_of, parse_call, typed, unusual
+from lacuna.references import WORLD_GROUP, entry_point_names, load, reference_to, resolve, told
 from lacuna.validation import nearest, parameter_types, shown
 
 if TYPE_CHECKING:
     from lacuna.mdp.environment import TabularEnv
 
-_MAX_WHOLE = 10**12
-_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+Env = gymnasium.Env
+
+_GYMNASIUM_ID = re.compile(r"(?:[\w.]+:)?(?:[\w-]+/)?[\w.-]+-v\d+")
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,13 @@ class World:
     env_id: str
     about: str
     build: Callable[..., Any]
+    source: str = ""
+    """The reference to what makes it, if it does not come with lacuna; it may then be a Gymnasium environment too."""
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """The parameters and their defaults."""
-        return {name: found.default for name, found in signature(self.build).parameters.items()}
+        return {name: found.default for name, found in parameters_of(self.build).items()}
 
     def typed(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Give parameters as the types that the world declares, so that 1 and 1.0 are the same number.
@@ -48,32 +51,36 @@ class World:
         >>> WORLDS["lake"].typed({"wind": 0, "stay": True})
         {'wind': 0.0, 'stay': True}
         """
-        from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  only needed to make a world
+        return typed(f"the world {self.name!r}", self.build, given)
 
-        types = parameter_types(f"the world {self.name!r}", self.build)
-        typed = {}
-        for parameter, value in given.items():
-            if parameter not in self.parameters:
-                raise ValueError(
-                    f"the world {self.name!r} has no parameter {parameter!r}{nearest(parameter, self.parameters)}; "
-                    f"there are {', '.join(self.parameters)}"
-                )
-            what = f"{parameter} of the world {self.name!r} is {shown(value)}"
-            try:
-                typed[parameter] = TypeAdapter(types[parameter]).validate_python(as_tuples(value), strict=True)
-            except ValidationError:
-                raise ValueError(f"{what}; it must be {_in_words(types[parameter])}") from None
-            if isinstance(value, int) and abs(value) > _MAX_WHOLE:
-                raise ValueError(f"{what}; it must be at most {_MAX_WHOLE}")
-        return typed
+    def unusual(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the parameters that differ from their default."""
+        return unusual(self.build, self.typed(given))
+
+    def open(self, /, **given: Any) -> TabularMDP | Env:
+        """Make the world or environment; a parameter that it does not have, or of the wrong type, is refused."""
+        parameters = self.typed(given)
+        try:
+            built = self.build(**parameters)
+            made = built.mdp() if hasattr(type(built), "mdp") and not isinstance(built, Env) else built
+        except Exception as error:
+            if not self.source:
+                raise
+            raise ValueError(f"the world {self.name!r} could not be made: {told(error)}") from error
+        if isinstance(made, TabularMDP) or (self.source and isinstance(made, Env)):
+            return made
+        kinds = "a TabularMDP, or a Gymnasium environment" if self.source else "a TabularMDP"
+        raise TypeError(f"the world {self.name!r} made {shown(built)}; it must make {kinds}")
 
     def make(self, /, **given: Any) -> TabularMDP:
-        """Make the world; a parameter that it does not have, or of the wrong type, is refused."""
-        built = self.build(**self.typed(given))
-        mdp = built.mdp() if hasattr(built, "mdp") else built
-        if not isinstance(mdp, TabularMDP):
-            raise TypeError(f"the world {self.name!r} made {shown(built)}; it must make a TabularMDP")
-        return mdp
+        """Make the world as arrays, as `open` does; an environment, which has none, is refused."""
+        made = self.open(**given)
+        if isinstance(made, TabularMDP):
+            return made
+        made.close()
+        raise TypeError(
+            f"the world {self.name!r} is a Gymnasium environment, and arrays (a TabularMDP) are needed here"
+        )
 
 
 WORLDS: dict[str, World] = {}
@@ -128,10 +135,42 @@ def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
 
 
 def find_world(name: str) -> World:
-    """Give the world called `name`, or a sentence with the choices."""
-    if name not in WORLDS:
-        raise ValueError(f"no world is called {name!r}{nearest(name, WORLDS)}; there are {', '.join(WORLDS)}")
-    return WORLDS[name]
+    """Give the world called `name`, or a sentence with the choices.
+
+    A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``), a reference (``mine.worlds:maze``,
+    ``maze.py:maze``) or an entry point of an installed package in the group ``lacuna.worlds``. Only what is named is
+    imported.
+    """
+    if name in WORLDS:
+        return WORLDS[name]
+    if name in gymnasium.registry or _GYMNASIUM_ID.fullmatch(name):
+        return _environment(name)
+    reference = resolve(WORLD_GROUP, name)
+    if reference is None:
+        choices = [*WORLDS, *entry_point_names(WORLD_GROUP)]
+        raise ValueError(f"no world is called {name!r}{nearest(name, choices)}; there are {', '.join(choices)}")
+    found = load(reference)
+    if isinstance(found, Env):
+        raise TypeError(f"{reference!r} is an environment already; name what makes one, since every run needs its own")
+    if not callable(found) and not isinstance(found, TabularMDP):
+        raise TypeError(f"{reference!r} is {shown(found)}; it must be a TabularMDP, or a function that makes a world")
+    return World(reference, "", "", (lambda: found) if isinstance(found, TabularMDP) else found, reference)
+
+
+def _environment(env_id: str) -> World:
+    """Give what makes an environment that Gymnasium knows; ``module:ID`` imports the module first."""
+    try:
+        made_by = gymnasium.spec(env_id).entry_point
+    except (gymnasium.error.Error, ImportError) as error:
+        raise ValueError(f"Gymnasium has no environment {env_id!r}: {' '.join(str(error).split())}") from error
+    source = made_by if isinstance(made_by, str) else reference_to(made_by)
+    if source is None:
+        raise ValueError(f"{env_id!r} was registered with {shown(made_by)}, which no other process could import")
+
+    def build(**parameters: Any) -> Any:
+        return gymnasium.make(env_id, disable_env_checker=True, **parameters)
+
+    return World(env_id, env_id, "", build, source)
 
 
 def make_world(name: str, /, **parameters: Any) -> TabularMDP:
@@ -160,16 +199,7 @@ def parse_world(text: str) -> tuple[str, dict[str, Any]]:
     >>> parse_world("lake,wind=0.2,stay=true,rewards=[-1.0, -20.0, 100.0]")
     ('lake', {'wind': 0.2, 'stay': True, 'rewards': (-1.0, -20.0, 100.0)})
     """
-    name, *given = _split(text)
-    parameters: dict[str, Any] = {}
-    for part in given:
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key:
-            raise ValueError(f"{part!r} in the world {text!r} is no parameter; write NAME,PARAMETER=VALUE,…")
-        if key in parameters:
-            raise ValueError(f"the world {text!r} says {key} twice")
-        parameters[key] = _value(value)
-    return name.strip(), parameters
+    return parse_call(text, "world")
 
 
 def world_env(world: str, render_mode: str | None = None, **parameters: Any) -> TabularEnv:
@@ -183,53 +213,3 @@ def world_env(world: str, render_mode: str | None = None, **parameters: Any) -> 
     from lacuna.mdp.environment import TabularEnv  # noqa: PLC0415  brings the compiler, which a list of names does not need
 
     return TabularEnv(make_world(world, **parameters), render_mode)
-
-
-def _in_words(wanted: Any) -> str:
-    """A type as people say it."""
-    inner = [item for item in get_args(wanted) if item is not NoneType]
-    origin = get_origin(wanted)
-    if origin in (Union, UnionType):
-        # A named tuple stands beside the plain one that people write.
-        return " or ".join(_in_words(item) for item in inner if not hasattr(item, "_fields"))
-    if origin is tuple:
-        return f"a list of {len(inner)} values, each {_in_words(inner[0])}"
-    if inner:
-        return f"a list of values, each {_in_words(inner[0])}"
-    return _WORDS.get(wanted, str(wanted))
-
-
-def _split(text: str) -> list[str]:
-    """Cut at the commas that stand outside brackets and quotes."""
-    parts, depth, quote = [""], 0, ""
-    for letter in text:
-        if letter == "," and not depth and not quote:
-            parts.append("")
-            continue
-        parts[-1] += letter
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'":
-            quote = letter
-        else:
-            depth = max(depth + (letter in "[{") - (letter in "]}"), 0)
-    return parts
-
-
-def _value(text: str) -> Any:
-    if text.startswith("@"):
-        return Path(text[1:].strip("\"'")).read_text(encoding="utf-8-sig")
-    # What follows in a comment or on another line would be dropped.
-    if "\n" in text or ("#" in text and text[0] not in "\"'"):
-        return text
-    try:
-        return as_tuples(tomllib.loads(f"value = {text}")["value"])
-    except (ValueError, RecursionError):
-        return text
-
-
-def as_tuples(value: Any) -> Any:
-    """Give a value of TOML or JSON with its lists as tuples, and 0.0 for -0.0, which is the same number."""
-    if isinstance(value, list | tuple):
-        return tuple(as_tuples(item) for item in value)
-    return value + 0.0 if isinstance(value, float) else value

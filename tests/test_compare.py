@@ -1,0 +1,222 @@
+"""`compare`: the runs are those of a study, differences go seed by seed, and what cannot be is told in a sentence."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import polars as pl
+import pytest
+
+from lacuna import (
+    Agent,
+    Comparison,
+    OwnMethod,
+    Problem,
+    Settings,
+    Space,
+    Store,
+    compare,
+    make_world,
+    run_trials,
+)
+from lacuna.missingness import mcar
+from lacuna.study.statistics import mean_interval, paired_difference
+from own_parts import study_of, write_parts
+
+METHODS: list[Any] = ["last-observed", Settings("mi-conservative", K=3, epsilon=0.1), "mi-planned,K=4"]
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparison:
+    return compare("corridor,length=6", ["mcar:0.4", "mcar:0.1"], METHODS, steps=400, seeds=range(3, 8))
+
+
+def test_figures_are_those_of_plain_trials_in_the_order_given(found: Comparison) -> None:
+    assert found.names == ("last-observed", "mi-conservative,K=3,epsilon=0.1", "mi-planned,K=4")
+    assert found.missingness == ("mcar:0.4", "mcar:0.1")
+    assert found.table["missingness"].to_list() == ["mcar:0.4"] * 15 + ["mcar:0.1"] * 15
+    settings = [Settings("last-observed"), Settings("mi-conservative", K=3, epsilon=0.1), Settings("mi-planned", K=4)]
+    for name, one in zip(found.names, settings, strict=True):
+        for missingness in found.missingness:
+            rows = run_trials(Problem.named("corridor,length=6", missingness), one, steps=400, seeds=range(3, 8))
+            mine = found.table.filter(name=name, missingness=missingness)
+            assert mine["trial"].to_list() == [3, 4, 5, 6, 7]
+            for column in ("mean_total_reward", "episodes", "open_reward"):
+                assert mine[column].to_list() == [row[column] for row in rows]
+
+
+def test_the_summary_and_the_differences_are_those_of_the_statistics(found: Comparison) -> None:
+    values = {
+        key: part["mean_total_reward_with_open"].to_list()
+        for key, part in found.table.group_by("missingness", "name", maintain_order=True)
+    }
+    assert found.measure == "mean_total_reward_with_open"
+    for row in found.summary.iter_rows(named=True):
+        mine, first = values[row["missingness"], row["name"]], values[row["missingness"], "last-observed"]
+        assert (row["mean"], row["low"], row["high"], row["seeds"]) == mean_interval(mine)
+        less = paired_difference(mine, first)
+        wanted = (None, None, None) if row["name"] == "last-observed" else less[:3]
+        assert (row["difference"], row["difference_low"], row["difference_high"]) == wanted
+    forth, back = found.paired("mi-planned,K=4", 0), found.paired(0, 2)
+    assert forth["difference"].to_list() == [-x for x in back["difference"]]
+    assert (forth["low"] > 0).all()
+    steps = found.paired(2, 0, measure="mean_path_length")
+    assert steps["b"].to_list() == ["last-observed"] * 2
+
+
+def test_curves_add_up_to_what_was_earned(found: Comparison) -> None:
+    assert found.curves.height == 2 * 3 * 50
+    earned = found.curves.group_by("missingness", "name").agg((pl.col("mean") * 400 / 50).sum().alias("total"))
+    per_step = found.table.group_by("missingness", "name").agg((pl.col("reward_per_step") * 400).mean().alias("total"))
+    both = earned.join(per_step, on=["missingness", "name"])
+    assert both.height == 6
+    np.testing.assert_allclose(both["total"], both["total_right"])
+
+
+def test_it_shows_itself(found: Comparison) -> None:
+    lines = repr(found).splitlines()
+    assert lines[0] == "mean_total_reward_with_open in corridor,length=6: 5 seeds of 400 steps"
+    assert len(lines) == 2 + 2 * 3
+    assert lines[1].split("  ")[0] == "missingness"
+    html = found._repr_html_()
+    assert html.count("<tr>") == 7
+    assert all(name in html for name in found.names)
+    assert len(found.plot().to_dict(validate=False)["datasets"]["points"]) == 300
+
+
+def test_where_nothing_ends_reward_per_step_is_compared() -> None:
+    found = compare("random,components=2", "mcar:0.2", ["last-observed"], steps=100, seeds=2)
+    assert found.measure == "reward_per_step"
+    assert "more than" not in repr(found)
+
+
+class Room(gymnasium.Env[Any, Any]):
+    """Pays for the action that equals what is shown, which is new in every step; a time limit of ten steps."""
+
+    observation_space: Any = gymnasium.spaces.Discrete(3)
+    action_space: Any = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self.now, self.t = int(self.np_random.integers(3)), 0
+        return self.now, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        paid, self.now, self.t = float(action == self.now), int(self.np_random.integers(3)), self.t + 1
+        return self.now, paid, False, self.t == 10, {}
+
+
+def test_any_environment_and_any_agent_take_part(tmp_path: Path) -> None:
+    class Knows:
+        """Says what it sees."""
+
+        def __init__(self, space: Space, n_actions: int, *, seed: int) -> None:
+            assert space.sizes == (3,)
+            self.seen = seed % n_actions
+
+        def begin(self, observation: Any) -> None:
+            self.seen = self.seen if observation["mask"][0] else int(observation["values"][0])
+
+        def act(self) -> int:
+            return self.seen
+
+        def learn(self, reward: float, observation: Any, terminated: bool) -> None:
+            assert reward in (0.0, 1.0)
+            assert terminated is False
+            self.begin(observation)
+
+    found = compare(Room, ["none", "mcar:0.5"], [Knows, "last-observed", lambda s, n, *, seed: Agent(s, n, seed=seed)],
+                    steps=200, seeds=4)  # fmt: skip
+    assert found.measure == "mean_total_reward_with_open"
+    assert found.names[1] == "last-observed"
+    assert found.names[0].startswith("here:Knows")
+    # Nothing hidden: it is right in every step. Half hidden: right where seen, and by chance elsewhere.
+    seen, half = found.summary.filter(name=found.names[0])["mean"]
+    assert seen == 10.0
+    assert 10 * (0.5 + 0.5 / 3) - half == pytest.approx(0, abs=4 * (10 * 0.25 / 80) ** 0.5)
+    assert found.table.filter(pl.col("mean_bad_steps").is_not_null()).height == 0
+    assert (found.table["cut_episodes"] == 20).all()
+    # The same name with another meaning, in the same process.
+    rooms = [compare(lambda n=n: make_world("corridor", length=n), "none", "last-observed", 50, 2) for n in (3, 6)]
+    assert rooms[0].table["episodes"].min() > rooms[1].table["episodes"].max()  # type: ignore[operator]
+    with pytest.raises(ValueError, match="known to this process only, so no store can keep its runs"):
+        compare(Room, "none", Knows, 50, 2, store=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_store_keeps_what_was_run_and_shares_it_with_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    parts, folder = write_parts(tmp_path), tmp_path / "store"
+    methods: list[Any] = ["last-observed", f"{parts}:Mine,explore=0.5", OwnMethod.named(f"{parts}:Mine")]
+    first = compare(f"{parts}:maze,size=5", f"{parts}:by_mood,rate=0.5", methods, 200, 2, store=folder)
+    assert len(Store.existing(folder).done()) == 6
+    parts_before = sorted((folder / "parts").iterdir())
+    again = compare(f"{parts}:maze,size=5", f"{parts}:by_mood,rate=0.5", methods, 200, 2, store=folder)
+    assert sorted((folder / "parts").iterdir()) == parts_before
+    assert again.table.equals(first.table)
+    more = compare(f"{parts}:maze,size=5", f"{parts}:by_mood,rate=0.5", methods, 200, 3, store=Store(folder))
+    assert len(Store.existing(folder).done()) == 9
+    assert more.table.filter(pl.col("trial") < 2).equals(first.table)
+    assert f"{parts}:maze" in study_of(parts)
+    # Objects with a digest of their content are known again.
+    world = make_world("corridor")
+    for _ in range(2):
+        compare(world, mcar(world, 0.3), "last-observed", 100, 2, store=tmp_path / "objects")
+    assert len(Store.existing(tmp_path / "objects").done()) == 2
+    compare(
+        make_world("corridor", length=4), mcar(Space((4,)), 0.3), "last-observed", 100, 2, store=tmp_path / "objects"
+    )
+    assert len(Store.existing(tmp_path / "objects").done()) == 4
+
+
+GOOD: dict[str, Any] = {
+    "world": "corridor",
+    "missingness": "mcar:0.2",
+    "methods": "last-observed",
+    "steps": 20,
+    "seeds": 2,
+}
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"world": lambda: 3}, "it must make a TabularMDP, or a Gymnasium environment"),
+    ({"world": Room()}, "give a function that makes one, since every run needs its own"),
+    ({"world": 3}, "world is 3; it must be a name, or a function or class that makes it"),
+    ({"world": "CartPole-v1"}, "the observation is a Box of real numbers"),
+    ({"world": "lack"}, "did you mean 'lake'?"),
+    ({"missingness": "mcra:0.2"}, "did you mean 'mcar'?"),
+    ({"missingness": mcar(3, 0.2)}, "hides"),
+    ({"missingness": []}, "missingness is []; it must be a list of at least one value"),
+    ({"methods": 3}, "a method is 3; it must be a name"),
+    ({"methods": ["last-observd"]}, "did you mean 'last-observed'?"),
+    ({"methods": lambda *_, seed: seed}, "which has no begin()"),
+    ({"methods": "last-observed,K=3"}, "has no such setting"),
+    ({"steps": 0}, "steps is 0; it must be 1 or larger"),
+    ({"steps": 2.5}, "steps is 2.5; it must be a whole number"),
+    ({"seeds": [1, 3]}, "it must be a number, or seeds in a row"),
+    ({"seeds": 0}, "seeds is 0"),
+    ({"seeds": 2.5}, "seeds is 2.5"),
+    ({"workers": 0}, "workers is 0"),
+]
+
+
+@pytest.mark.parametrize(("changes", "part"), WRONG, ids=[part for _, part in WRONG])
+def test_what_cannot_be_compared_is_told_in_a_sentence(tmp_path: Path, changes: dict[str, Any], part: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as told:
+        compare(**GOOD | changes, store=tmp_path / "store")
+    assert part in str(told.value)
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_wrong_method_or_measure_is_refused(found: Comparison) -> None:
+    for wrong in ("mi-planed", 3, True):
+        with pytest.raises(ValueError, match="method"):
+            found.paired(wrong, 0)
+    with pytest.raises(ValueError, match=r"did you mean 'reward_per_step'\?"):
+        found.paired(0, 1, measure="reward_per_stp")
+    with pytest.raises(ValueError, match="budget is not known for every run"):
+        found.summed_up("budget")
