@@ -28,8 +28,9 @@ from lacuna.paper.page import headline
 from lacuna.paper.points import Wanted, by_rate
 from lacuna.paper.verdicts import Ask, Basis, Finding, Region, Sample, decide
 from lacuna.report.files import FORMATS, write_files
-from lacuna.report.page import Figure, Section, as_json, table
+from lacuna.report.page import Figure, Section, as_json
 from lacuna.report.page import Page as Shell
+from lacuna.report.tables import table
 from patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
