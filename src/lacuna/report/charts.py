@@ -35,9 +35,10 @@ def rewards(outcomes: Outcomes, measure: Measure | None = None) -> alt.ConcatCha
 
 
 def paired_differences(outcomes: Outcomes, measure: Measure, against: str) -> alt.ConcatChart | None:
-    """Draw by how much each series earns more than one of them, a panel for each place; None if nothing can be paired."""
+    """Draw by how much each series earns more than one of them, a panel for each place; None without a pair."""
     found = differences(outcomes, measure, against)
-    return None if found.is_empty() else _against_missingness(found, outcomes, f"{measure.name}, difference", line=0.0)
+    what = f"difference in {measure.name}"
+    return None if found.is_empty() else _against_missingness(found, outcomes, what, line=0.0)
 
 
 def learning_curves(outcomes: Outcomes, measure: Measure | None = None) -> alt.ConcatChart | None:
@@ -50,9 +51,7 @@ def learning_curves(outcomes: Outcomes, measure: Measure | None = None) -> alt.C
     found = curves(trials.rename({"panel": "task"})).rename({"task": "panel"}).with_columns(_ROUND)
     shown = sorted(set(trials["trial"]))[:_TRIALS]
     lines = trials.filter(pl.col("trial").is_in(shown)).with_columns(pl.col("value").round_sig_figs(4))
-    panels = [
-        Panel(task, task, close_up=_close_up(found.filter(panel=task)["mean"].to_list())) for task in drawn
-    ]
+    panels = [Panel(task, task, close_up=_close_up(found.filter(panel=task), outcomes.methods)) for task in drawn]
     few = lines if lines.height <= _ROWS else None
     return chart_of(found, panels, styles(outcomes), trials=few)
 
@@ -69,7 +68,7 @@ def interquartile_means(scores: Scores, outcomes: Outcomes) -> alt.ConcatChart:
     """Draw the interquartile mean over tasks of each series, the highest first."""
     found = scores.interquartile_means().sort("mean", descending=True).with_columns(_ROUND)
     points = found.with_columns(panel=pl.lit("scores"), category=pl.col("series"), x=0.0)
-    panel = Panel("scores", "Interquartile mean of scores", against="category", whole=True)
+    panel = Panel("scores", "Interquartile mean of scores", against="category", axis="score", whole=True)
     return _drawn(points, [panel], outcomes)
 
 
@@ -91,27 +90,27 @@ def _against_missingness(
     for place in outcomes.places:
         here = points.filter(panel=place)
         if not here.is_empty():
-            panels.append(_panel(here, f"{place}: {what}", line))
+            panels.append(_panel(here, what, line, outcomes.methods))
     return _drawn(points, panels, outcomes)
 
 
-def _panel(here: pl.DataFrame, title: str, line: float | None) -> Panel:
-    key, values = here["place"][0], here["mean"].to_list()
-    close_up = None if line is not None else _close_up(values)
+def _panel(here: pl.DataFrame, what: str, line: float | None, methods: Sequence[str]) -> Panel:
+    key = here["place"][0]
+    close_up = None if line is not None else _close_up(here, methods)
     whole = line is not None
     if here["rate"].has_nulls():
-        return Panel(key, title, against="category", line=line, close_up=close_up, whole=close_up is None)
+        return Panel(key, key, against="category", line=line, close_up=close_up, axis=what, whole=close_up is None)
     kinds = {found[0] for name in here["missingness"] if (found := rate_of(name)) and found[0]}
     rates = sorted(set(here["rate"]))
     room = min((b - a for a, b in pairwise(rates)), default=0.1) / 4
-    span = (max(0.0, rates[0] - room), rates[-1] + room)
+    span = (rates[0] - room, rates[-1] + room)
     axis = f"rate of {', '.join(sorted(kinds))}"
-    return Panel(key, title, "linear", "rate", line, close_up=close_up, axis=axis, span=span, whole=whole)
+    return Panel(key, f"{key}: {what}", "linear", "rate", line, close_up=close_up, axis=axis, span=span, whole=whole)
 
 
-def _close_up(values: Sequence[float]) -> float | None:
-    """Where an axis may begin so that a few values far below do not squash all others."""
-    ranked = sorted(values)
+def _close_up(rows: pl.DataFrame, methods: Sequence[str]) -> float | None:
+    """Where an axis may begin so that a few means far below do not squash all others; yardsticks do not count."""
+    ranked = sorted(rows.filter(pl.col("series").is_in(methods))["mean"])
     if not ranked:
         return None
     top, middle = ranked[-1], ranked[len(ranked) // 2]

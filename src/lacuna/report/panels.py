@@ -52,7 +52,7 @@ class Panel:
     close_up: float | None = None
     """For a linear scale: where it may begin instead of at the lowest mean, if the chart has a choice ``closer``."""
     axis: str = "missing rate θ"
-    """What the rate is."""
+    """What lies along the horizontal axis, if that is not steps."""
     span: tuple[float, float] = (0, 1)
     """From where to where rates go."""
     whole: bool = False
@@ -211,17 +211,20 @@ def _panel_of_categories(
     apart = (rows["category"] != rows["series"]).any()
     offset = [alt.YOffset("series:N", scale=alt.Scale(domain=[style.name for style in here]))] if apart else []
     lowest, highest = _extent(panel, rows)
-    across = alt.Axis(title=None, tickCount=5, format="~g")
+    across = alt.Axis(title=panel.axis or None, tickCount=5)
     scale = alt.Scale(domainMin=alt.ExprRef(_bottom(panel, lowest)), domainMax=highest, nice=False, zero=False)
-    label = "format(datum.mean, '.4~g') + (isValid(datum.low) ? '  [' + format(datum.low, '.4~g') + ', ' + format(datum.high, '.4~g') + ']' : '')"  # fmt: skip
-    shown = shown_rows(panel.key).transform_calculate(told=label)
+    shown = shown_rows(panel.key).transform_calculate(told=_label(panel))
     told = [alt.Tooltip("category:N", title=" "), alt.Tooltip("series:N"), alt.Tooltip("told:N", title="mean")]
     mean = alt.X("mean:Q", axis=across, scale=scale)
     layers = [
         *_level(panel),
-        shown.mark_rule(strokeWidth=2, clip=True).encode(alt.X("low:Q"), alt.X2("high"), y, *offset, colour, tooltip=told),
-        shown.mark_point(filled=True, size=52, opacity=1, clip=True).encode(mean, y, *offset, colour, shape, tooltip=told),
-    ]  # fmt: skip
+        shown.mark_rule(strokeWidth=2, clip=True).encode(
+            alt.X("low:Q"), alt.X2("high"), y, *offset, colour, tooltip=told
+        ),
+        shown.mark_point(filled=True, size=52, opacity=1, clip=True).encode(
+            mean, y, *offset, colour, shape, tooltip=told
+        ),
+    ]
     return framed(panel.title, layers, height=max(60, len(names) * (9 * len(here) + 12 if apart else 24)))
 
 
@@ -260,7 +263,7 @@ def _trial_lines(panel: Panel, drawn: tuple[Any, ...], place: _Place) -> Iterato
 def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
     last = float(rows.select(pl.col("x").max()).item())
     if panel.against == "rate":
-        ticks = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]} if panel.span == (0, 1) else {"tickCount": 5}
+        ticks: dict[str, Any] = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]} if panel.span == (0, 1) else {"tickCount": 5}
         axis = alt.Axis(title=panel.axis, format="~g", grid=False, **ticks)
         return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=list(panel.span), nice=False))
     if panel.against == "score":
@@ -357,17 +360,21 @@ def _level(panel: Panel) -> Iterator[alt.Chart]:
     yield rule.mark_rule(color=BLACK, strokeDash=[1, 3], strokeWidth=1.5, clip=True).encode(along)
 
 
-def _under_pointer(shown: alt.Chart, panel: Panel, x: alt.X, place: int) -> alt.Chart:
-    """A line at the nearest place, with the values of all series there."""
+def _label(panel: Panel) -> str:
+    """An expression that writes a mean and its interval."""
     number = "'.3%'" if panel.scale == "share" else "'.4~g'"
     mean, low, high = (f"format(datum.{name}, {number})" for name in ("mean", "low", "high"))
-    label = f"isValid(datum.low) ? {mean} + '  [' + {low} + ', ' + {high} + ']' : {mean}"
+    return f"isValid(datum.low) ? {mean} + '  [' + {low} + ', ' + {high} + ']' : {mean}"
+
+
+def _under_pointer(shown: alt.Chart, panel: Panel, x: alt.X, place: int) -> alt.Chart:
+    """A line at the nearest place, with the values of all series there."""
     name = _NAMES_OF_X[panel.against]
     nearest = alt.selection_point(
         name=f"nearest_{place}", nearest=True, on="pointermove", clear="pointerout", fields=[name], empty=False
     )
     rule: alt.Chart = (
-        shown.transform_calculate(**{name: "datum.x", "label": label})
+        shown.transform_calculate(**{name: "datum.x", "label": _label(panel)})
         .transform_pivot("series", value="label", groupby=[name], op="max")
         .mark_rule(color=_SOFT, tooltip=alt.TooltipContent("data"))
         .encode(x, opacity=alt.when(nearest).then(alt.value(0.5)).otherwise(alt.value(0)))

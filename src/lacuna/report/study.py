@@ -22,7 +22,7 @@ from lacuna.report.files import spec_of
 from lacuna.report.findings import on_curves, on_differences, on_profile, on_rewards, on_scores
 from lacuna.report.page import ANY, Figure, Page, Section, Spec, Switch, details, facts, numbers, paragraphs, when
 from lacuna.report.styles import DARK
-from lacuna.report.tables import Cell, Text, interval_cell, table
+from lacuna.report.tables import Cell, Text, cards, interval_cell, table
 from lacuna.study.outcomes import PER_EPISODE, Measure, Outcomes, trials_text
 from lacuna.study.statistics import Interval
 from lacuna.study.summaries import Scores, differences, means, trial_curves, with_intervals
@@ -89,7 +89,7 @@ def page_of(runs: pl.DataFrame, title: str, about: About) -> Page:
         Section("rewards", "Reward and missingness", shown.rewards(), "Reward"),
         Section("learning", "Learning", shown.learning()),
         *([Section("differences", "Paired differences", shown.differences(), "Differences")] if shown.order else []),
-        *([Section("tasks", "Over all tasks", shown.over_tasks(), "All tasks")] if len(shown.outcomes.tasks) > 1 else []),
+        *([Section("tasks", "Over all tasks", shown.over_tasks(), "All tasks")] if shown.outcomes.tasks[1:] else []),
         Section("table", "Table", shown.table()),
         Section("runs", "The runs", shown.about(runs, about), "Runs"),
     ]  # fmt: skip
@@ -121,12 +121,13 @@ class _Shown:
         outcomes = self.outcomes
         worlds = outcomes.runs["world"].n_unique()
         trials = outcomes.values(self.measures[0]).group_by("task", "series").len()["len"]
-        each = f"{trials.min()}" if trials.min() == trials.max() else f"{trials.min()} to {trials.max()}"
+        least, most = int(trials.to_numpy().min()), int(trials.to_numpy().max())
+        each = counted(least, "trial") if least == most else f"{least} to {most} trials"
         text = (
             f"{counted(len(outcomes.series), 'method')} in {counted(len(outcomes.tasks), 'task')} "
             f"({counted(worlds, 'world')}, {counted(outcomes.runs['missingness'].n_unique(), 'kind')} of missingness), "
-            f"{each} trials each."
-        ).replace("1 trials", "1 trial").replace("1 to", "1 to")  # fmt: skip
+            f"{each} each."
+        )
         return paragraphs(text)
 
     def in_short(self, runs: pl.DataFrame, about: About) -> Markup:
@@ -148,8 +149,8 @@ class _Shown:
             ]
         )
         hint = paragraphs(
-            "“Clearly” means: the p value of the paired difference over trials (Student's t), corrected by Holm's method "
-            "for all comparisons made together, is at most 5 %. "
+            "“Clearly” means: the p value of the paired difference over trials (Student's t), corrected by Holm's "
+            "method for all comparisons made together, is at most 5 %. "
             + outcomes.how_chosen()
         )  # fmt: skip
         return Markup("\n").join([*notes, *found, amounts, hint])
@@ -175,7 +176,8 @@ class _Shown:
         caption = (
             "Means over trials of whole runs with 95 % intervals (Student's t). Reward per episode counts an episode "
             "that is open at the end, or was cut off, as ended there; reward per step counts every step. Dotted: "
-            "yardsticks, which know what no agent can. Click on a method to switch it off, in all charts."
+            "yardsticks, which know what no agent can. Click on a method to switch it off, in all charts. A close-up "
+            "leaves out means far below the others; switch it off to see them."
         )
         return self.figure("rewards", caption, found) + self.on_yardsticks()
 
@@ -184,7 +186,9 @@ class _Shown:
         if any(one.yardstick for one in outcomes.series) or not set(outcomes.runs["world"]) <= WORLDS.keys():
             return Markup("")
         names = ", ".join(f'{{name = "{name}"}}' for name in list(YARDSTICKS)[:2])
-        text = Markup("How far from the best possible? Add <code>{}</code> to <code>methods</code> and run the study again.")
+        text = Markup(
+            "How far from the best possible? Add <code>{}</code> to <code>methods</code> and run the study again."
+        )
         return paragraphs(text.format(names))
 
     def learning(self) -> Markup:
@@ -200,8 +204,8 @@ class _Shown:
             )
         drawn, noted = charts.tasks_with_curves(outcomes), len(outcomes.tasks)
         caption = (
-            "Each measure over all steps so far; per episode, over the episodes completed so far. Thick lines are means "
-            "where all trials have a value, bands 95 % intervals, thin lines single trials (the first ten)."
+            "Each measure over all steps so far; per episode, over the episodes completed so far. Thick lines are "
+            "means where all trials have a value, bands 95 % intervals, thin lines single trials (the first ten)."
         )
         caption += f" Of {noted} tasks, {len(drawn)} are drawn." if len(drawn) < noted else ""
         return self.figure("curves", caption, found)
@@ -268,24 +272,26 @@ class _Shown:
             cells += [_number(row[name]) for name in (*bad, "path")] + [row["n"], _number(row["seconds"])]
             rows.append(cells)
         caption = "Means over trials, 95 % intervals below. Click on a column to sort."
-        return table(heads, rows, caption)
+        return cards(table(heads, rows, caption))
 
     def about(self, runs: pl.DataFrame, about: About) -> Markup:
         parts = []
         if about.commands:
             parts += [paragraphs("These commands repeat it:"), Markup("<pre>{}</pre>").format(about.commands)]
-        parts += [details(f"The file {name}", Markup("<pre>{}</pre>").format(text)) for name, text in about.files.items()]
+        parts += [
+            details(f"The file {name}", Markup("<pre>{}</pre>").format(text)) for name, text in about.files.items()
+        ]
         parts.append(facts(list(_facts(runs))))
         chosen = self.outcomes.chosen
         if chosen is not None:
             rows = [["–" if value is None else value for value in row] for row in chosen.iter_rows()]
             heads = [name.replace("_", " ").capitalize() for name in chosen.columns[:-1]] + ["Settings tried"]
-            parts.append(details("The settings that were chosen", table(heads, rows)))
+            parts.append(details("The settings that were chosen", cards(table(heads, rows))))
         return Markup("\n").join(parts)
 
 
 def _on_scale(scores: Scores) -> str:
-    top = "the mean of the yardstick that knows everything" if scores.to_best else "the highest mean of any method shown"
+    top = "the mean of the yardstick that knows everything" if scores.to_best else "the highest mean of any method"
     text = (
         f"To put tasks together, rewards are scored: in each task 0 is the lowest mean of a method, 1 is {top}. "
         f"{counted(len(scores.tasks), 'task')}, {trials_text(scores.trials)}."
@@ -303,7 +309,7 @@ def _difference_table(rows: pl.DataFrame) -> Markup:
         word = "no clear difference" if not row["clear"] else "clearly ahead" if row["mean"] > 0 else "clearly behind"
         p = Cell(f"{row['p']:.2g}", row["p"])
         made.append([row["place"], row["missingness"], row["series"], interval_cell(found), p, row["n"], word])
-    return table(heads, made)
+    return cards(table(heads, made))
 
 
 def _number(value: float | None) -> float | Cell:
@@ -318,6 +324,9 @@ def _facts(runs: pl.DataFrame) -> Iterator[tuple[Text, Text]]:
         if name in runs.columns and runs[name].drop_nulls().len():
             yield words, ", ".join(sorted(set(runs[name].drop_nulls())))
     yield "Time of all runs", f"{duration(float(runs['seconds'].sum()))} of one core"
-    yield "Measure shown first", PER_EPISODE.name if not (runs["episodes"] == 0).any() else (
-        "reward per step, as some runs completed no episode"
+    yield (
+        "Measure shown first",
+        PER_EPISODE.name
+        if not (runs["episodes"] == 0).any()
+        else ("reward per step, as some runs completed no episode"),
     )

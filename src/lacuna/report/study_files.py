@@ -16,7 +16,7 @@ from lacuna.quantities import counted
 from lacuna.report.page import Page, Section, numbers, paragraphs
 from lacuna.report.study import About, report
 from lacuna.report.styles import DARK
-from lacuna.report.tables import Cell, Text, interval_cell, short_number, table
+from lacuna.report.tables import Cell, Text, cards, interval_cell, short_number, table
 from lacuna.study.outcomes import trials_text
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
@@ -135,6 +135,7 @@ def _key(key: str) -> str:
 
 # --- two stores ---------------------------------------------------------------------------------------------------
 
+
 def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) -> None:
     """Write what came of comparing two stores as a page."""
     sentences = found.sentences(names)
@@ -152,10 +153,10 @@ def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) 
         for one in found.compared()
     ]  # fmt: skip
     text = (
-        f"{found.measure.name.capitalize()} over whole runs, paired by trial; 95 % intervals (Student's t). A difference is "
-        "clear if its p value, corrected by Holm's method for all rows, is at most 5 %."
+        f"{found.measure.name.capitalize()} over whole runs, paired by trial; 95 % intervals (Student's t). A "
+        "difference is clear if its p value, corrected by Holm's method for all rows, is at most 5 %."
     )
-    made = table(HEADS, rows) if rows else paragraphs("No method has a trial of the same task in both.")
+    made = cards(table(HEADS, rows)) if rows else paragraphs("No method has a trial of the same task in both.")
     command = shlex.join(["lacuna", "study", "compare", *names, "--out", str(out)])
     page = Page(
         "Two stores compared",

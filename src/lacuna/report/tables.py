@@ -46,6 +46,11 @@ def table(columns: Sequence[Text], rows: Iterable[Row | Sequence[Text | float | 
     )
 
 
+def cards(made: Markup) -> Markup:
+    """Let the rows of a table with many columns stand one below the other on a phone."""
+    return Markup('<div class="cards many-columns">{}</div>').format(made)
+
+
 def interval_cell(found: Interval | None, below: Text | None = None) -> Cell:
     """Make a cell of an estimate, with its bounds below it, or something else.
 

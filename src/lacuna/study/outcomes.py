@@ -200,7 +200,9 @@ def _with_tasks(runs: pl.DataFrame) -> pl.DataFrame:
     places = runs.select(_PLACE).unique(maintain_order=True).sort(_PLACE)
     several = {name: places[name].n_unique() > 1 for name in _PLACE}
     names = [_place_name(row, several) for row in places.iter_rows(named=True)]
-    runs = runs.join(places.with_columns(place=pl.Series(names, dtype=pl.String)), on=_PLACE, nulls_equal=True, maintain_order="left")
+    runs = runs.join(
+        places.with_columns(place=pl.Series(names, dtype=pl.String)), on=_PLACE, nulls_equal=True, maintain_order="left"
+    )
     tasks = runs.select("place", "missingness").unique()
     order = sorted(tasks.iter_rows(), key=lambda task: (names.index(task[0]), _natural(task[1])))
     rates = {place: _rates([name for where, name in order if where == place]) for place in names}
@@ -210,7 +212,9 @@ def _with_tasks(runs: pl.DataFrame) -> pl.DataFrame:
     ]
     schema = {"place": pl.String, "missingness": pl.String, "at": pl.Int64, "task": pl.String, "rate": pl.Float64}
     listed = pl.DataFrame(rows, schema, orient="row")
-    return runs.join(listed, on=["place", "missingness"], maintain_order="left").sort("at", maintain_order=True).drop("at")
+    return (
+        runs.join(listed, on=["place", "missingness"], maintain_order="left").sort("at", maintain_order=True).drop("at")
+    )
 
 
 def _place_name(row: Mapping[str, Any], several: Mapping[str, bool]) -> str:

@@ -63,10 +63,14 @@ class StoreComparison:
         """Give the rows of the table of differences."""
         return [
             Compared(
-                *(row[name] for name in ("place", "missingness", "method", "first", "second")),
-                Interval(*(row[name] for name in ("mean", "low", "high", "n"))),
+                row["place"],
+                row["missingness"],
+                row["method"],
+                row["first"],
+                row["second"],
+                Interval(row["mean"], row["low"], row["high"], row["n"]),
                 _finding(row),
-            )
+            )  # fmt: skip
             for row in self.differences.iter_rows(named=True)
         ]
 
@@ -131,7 +135,7 @@ def _differences(first: pl.DataFrame, second: pl.DataFrame) -> tuple[Measure, pl
     measure, runs = side_by_side({"first": first, "second": second})
     names = runs.select("method", "series", "side").unique(maintain_order=True)
     pairs = []
-    for (_,), of in names.partition_by("method", as_dict=True, maintain_order=True).items():
+    for of in names.partition_by("method", maintain_order=True):
         here, there = (of.filter(side=side)["series"].to_list() for side in ("first", "second"))
         alone = len(here) == len(there) == 1
         pairs += [(a, b) for a in here for b in there if a == b or alone]
@@ -141,9 +145,9 @@ def _differences(first: pl.DataFrame, second: pl.DataFrame) -> tuple[Measure, pl
     words = {f"second {b}": a if a == b else f"{a} → {b}" for a, b in pairs}
     where = runs.select("task", "place", "missingness").unique(maintain_order=True)
     averages = values.group_by("task", "series").agg(pl.col("value").mean())
-    for name, of in (("first", "other"), ("second", "series")):
-        mean = averages.rename({"series": of, "value": name})
-        found = found.join(mean, on=["task", of], how="left", maintain_order="left")
+    for name, column in (("first", "other"), ("second", "series")):
+        mean = averages.rename({"series": column, "value": name})
+        found = found.join(mean, on=["task", column], how="left", maintain_order="left")
     method = pl.col("series").replace_strict(words, default="", return_dtype=pl.String)
     told = found.join(where, on="task", maintain_order="left").with_columns(method=method)
     columns = ("place", "missingness", "task", "method", "first", "second", "mean", "low", "high", "n", "p", "clear")

@@ -6,7 +6,6 @@ Each function takes `Outcomes` and gives a table. Intervals are Student's t at 9
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ POINTS = 40
 
 _AT = ("place", "missingness", "task", "rate", "series")
 _CURVES = ("curve_step", "curve_episodes", "curve_reward", "curve_total")
-_NUMBERS = {"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64, "p": pl.Float64}
+_NUMBERS: dict[str, Any] = {"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64, "p": pl.Float64}
 
 
 def with_intervals(values: pl.DataFrame, by: Sequence[str], value: str = "value") -> pl.DataFrame:
@@ -112,7 +111,7 @@ def paired(values: pl.DataFrame, pairs: Iterable[tuple[str, str]]) -> pl.DataFra
             if trials:
                 a, b = ([of[name][trial] for trial in trials] for name in (series, other))
                 rows.append((task, series, other, *paired_difference(a, b), paired_p_value(a, b)))
-    texts = dict.fromkeys(("task", "series", "other"), pl.String)
+    texts: dict[str, Any] = dict.fromkeys(("task", "series", "other"), pl.String)
     found = pl.DataFrame(rows, texts | _NUMBERS, orient="row")
     corrected = holm(found["p"].to_list()) if rows else []
     return found.with_columns(p=pl.Series(corrected, dtype=pl.Float64)).with_columns(clear=pl.col("p") <= 1 - LEVEL)
@@ -129,19 +128,30 @@ def differences(outcomes: Outcomes, measure: Measure, against: str) -> pl.DataFr
 def leaders(values: pl.DataFrame, names: Sequence[str]) -> dict[str, str | None]:
     """Say which of some series is clearly ahead of each of the others, by task; None where none is.
 
-    All pairs in all tasks are corrected together.
+    The one with the highest mean is compared with each of the m others, paired by trial, and the largest of these p
+    values counts for the task. It is multiplied by m/2, as any of the m might have come out highest by chance, on that
+    one side; and corrected by Holm's method for the number of tasks.
     """
-    found = paired(values, combinations(names, 2)) if len(names) > 1 else paired(values, [])
     best: dict[str, str | None] = {}
+    p_values: dict[str, float] = {}
     for (task,), rows in _parts(values.filter(pl.col("series").is_in(names)), "task"):
-        here = found.filter(task=task)
-        ahead = [
-            *here.filter(pl.col("clear") & (pl.col("mean") > 0))["series"],
-            *here.filter(pl.col("clear") & (pl.col("mean") < 0))["other"],
-        ]
-        wanted = rows["series"].n_unique() - 1
-        best[str(task)] = next((name for name in names if wanted and ahead.count(name) == wanted), None)
-    return best
+        averages = dict(rows.group_by("series").agg(pl.col("value").mean()).iter_rows())
+        first = max(averages, key=lambda name: averages[name])
+        others = [name for name in averages if name != first]
+        found = [_pair(rows, first, other) for other in others]
+        ahead = all(a and np.mean(a) > np.mean(b) for a, b in found)
+        p = max((paired_p_value(a, b) for a, b in found), default=1.0) if ahead else 1.0
+        p_values[task] = min(1.0, max(1.0, len(others) / 2) * p)
+        best[task] = first
+    corrected = dict(zip(p_values, holm(list(p_values.values())), strict=True)) if p_values else {}
+    return {task: name if corrected[task] <= 1 - LEVEL else None for task, name in best.items()}
+
+
+def _pair(rows: pl.DataFrame, first: str, second: str) -> tuple[list[float], list[float]]:
+    """The values of two series on the trials that they share."""
+    a, b = (rows.filter(series=name).select("trial", "value") for name in (first, second))
+    both = a.join(b, on="trial").sort("trial")
+    return both["value"].to_list(), both["value_right"].to_list()
 
 
 # --- over all tasks -----------------------------------------------------------------------------------------------
@@ -198,7 +208,7 @@ class Scores:
     def profile(self, points: int = 51) -> pl.DataFrame:
         """Give the share of tasks and trials with a score of at least ``x``, from 0 to 1."""
         rows: list[tuple[Any, ...]] = []
-        for name, scores in self.of.items():
+        for name in self.of:
             for x in np.linspace(0, 1, points):
                 mean, low, high, n = mean_interval(self.reached(name, float(x)))
                 bounds = (low, high) if low is None or high is None else (max(low, 0.0), min(high, 1.0))
@@ -214,12 +224,10 @@ class Scores:
     def leader(self, names: Sequence[str]) -> str | None:
         """Name the series whose interquartile mean is clearly above that of each other one; None if none is."""
         names = [name for name in names if name in self.of]
-        pairs = len(names) * (len(names) - 1) // 2
+        level = 1 - (1 - LEVEL) / max(1, len(names) * (len(names) - 1) // 2)
         for name in names:
             others = [other for other in names if other != name]
-            found = [
-                tasks_interquartile_difference(self.of[name], self.of[other], 1 - (1 - LEVEL) / pairs) for other in others
-            ]
+            found = [tasks_interquartile_difference(self.of[name], self.of[other], level) for other in others]
             if found and all(one.low is not None and one.low > 0 for one in found):
                 return name
         return None
