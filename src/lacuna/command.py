@@ -110,8 +110,8 @@ def study_report(
     from lacuna.report.study_files import report_store
     from lacuna.study.store import Store
 
-    page = _page_to_write(folder / "report.html" if out is None else out)
     store = Store.existing(folder)
+    page = _page_to_write(folder / "report.html" if out is None else out)
     missing = report_store(store, page, study)
     for path in store.damaged:
         typer.echo(f"a damaged file was set aside as {path}", err=True)

@@ -206,7 +206,7 @@ def _panel_of_categories(
     here = [style for style in styles if style.name in set(rows["series"])]
     colour, _dash, shape = encodings(styles)
     axis = alt.Axis(title=None, labelLimit=LABELS, domain=False, ticks=False, labelPadding=8)
-    y = alt.Y("category:N", axis=axis, scale=alt.Scale(domain=names, paddingInner=0.25, paddingOuter=0.1))
+    y = alt.Y("category:N", axis=axis, scale=alt.Scale(type="band", domain=names, paddingInner=0.25, paddingOuter=0.1))
     # Where each category is a series of its own, nothing has to be kept apart.
     apart = (rows["category"] != rows["series"]).any()
     offset = [alt.YOffset("series:N", scale=alt.Scale(domain=[style.name for style in here]))] if apart else []
@@ -216,11 +216,10 @@ def _panel_of_categories(
     shown = shown_rows(panel.key).transform_calculate(told=_label(panel))
     told = [alt.Tooltip("category:N", title=" "), alt.Tooltip("series:N"), alt.Tooltip("told:N", title="mean")]
     mean = alt.X("mean:Q", axis=across, scale=scale)
+    bars = shown.mark_rule(strokeWidth=2, clip=True)
     layers = [
         *_level(panel),
-        shown.mark_rule(strokeWidth=2, clip=True).encode(
-            alt.X("low:Q"), alt.X2("high"), y, *offset, colour, tooltip=told
-        ),
+        *([bars.encode(alt.X("low:Q"), alt.X2("high"), y, *offset, colour, tooltip=told)] * _has_bounds(rows)),
         shown.mark_point(filled=True, size=52, opacity=1, clip=True).encode(
             mean, y, *offset, colour, shape, tooltip=told
         ),
@@ -240,7 +239,7 @@ def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Pl
     band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against not in _DENSE)
     layers = [
         *_trial_lines(panel, (x, axis, scale, colour), place),
-        band.encode(x, low, alt.Y2("high"), colour),
+        *([band.encode(x, low, alt.Y2("high"), colour)] * _has_bounds(rows)),
         *_level(panel),
         shown.mark_line(strokeWidth=2, clip=clip).encode(x, mean, colour, dash),
         _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place.number),
@@ -248,6 +247,11 @@ def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Pl
     if panel.against not in _DENSE:  # a curve has too many points to mark
         layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
     return framed(panel.title, layers)
+
+
+def _has_bounds(rows: pl.DataFrame) -> bool:
+    """Whether there is an interval to draw: one trial gives none."""
+    return rows["low"].null_count() < rows.height
 
 
 def _trial_lines(panel: Panel, drawn: tuple[Any, ...], place: _Place) -> Iterator[alt.Chart]:

@@ -257,13 +257,13 @@ class _Shown:
         joined = first.join(others[0].select(*keys, pl.struct("mean", "low", "high", "n").alias("_other")), on=keys)
         more = outcomes.runs.group_by(keys, maintain_order=True).agg(
             pl.col("label").first(), pl.col("mean_bad_steps_with_open").mean().alias("bad"),
-            pl.col("mean_path_length_with_open").mean().alias("path"), pl.col("seconds").mean(),
+            pl.col("mean_path_length_with_open").mean().alias("path"), pl.col("seconds").median(),
         )  # fmt: skip
         joined = joined.join(more, on=keys, how="left", maintain_order="left")
         # The sums behind these two count what a world calls a bad step; most have none.
         bad = ["bad"] if (joined["bad"].fill_null(0.0) != 0).any() else []
         heads = ["World", "Missingness", "Label", "Method", *(one.name.capitalize() for one in self.measures)]
-        heads += ["Bad steps per episode"] * len(bad) + ["Steps per episode", "Trials", "Seconds a run"]
+        heads += ["Bad steps per episode"] * len(bad) + ["Steps per episode", "Trials", "Seconds a run, median"]
         rows = []
         for row in joined.iter_rows(named=True):
             here, other = (Interval(*(of[k] for k in ("mean", "low", "high", "n"))) for of in (row, row["_other"]))

@@ -204,8 +204,10 @@ def _with_tasks(runs: pl.DataFrame) -> pl.DataFrame:
         places.with_columns(place=pl.Series(names, dtype=pl.String)), on=_PLACE, nulls_equal=True, maintain_order="left"
     )
     tasks = runs.select("place", "missingness").unique()
-    order = sorted(tasks.iter_rows(), key=lambda task: (names.index(task[0]), _natural(task[1])))
-    rates = {place: _rates([name for where, name in order if where == place]) for place in names}
+    rates = {place: _rates(tasks.filter(place=place)["missingness"].to_list()) for place in names}
+    order = sorted(
+        tasks.iter_rows(), key=lambda task: (names.index(task[0]), rates[task[0]].get(task[1], 0.0), _natural(task[1]))
+    )
     rows = [
         (place, name, i, name if len(names) == 1 else f"{place}, {name}", rates[place].get(name))
         for i, (place, name) in enumerate(order)

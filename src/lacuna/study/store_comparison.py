@@ -63,14 +63,14 @@ class StoreComparison:
         """Give the rows of the table of differences."""
         return [
             Compared(
-                row["place"],
-                row["missingness"],
-                row["method"],
-                row["first"],
-                row["second"],
-                Interval(row["mean"], row["low"], row["high"], row["n"]),
-                _finding(row),
-            )  # fmt: skip
+                place=row["place"],
+                missingness=row["missingness"],
+                method=row["method"],
+                first=row["first"],
+                second=row["second"],
+                apart=Interval(row["mean"], row["low"], row["high"], row["n"]),
+                finding=_finding(row),
+            )
             for row in self.differences.iter_rows(named=True)
         ]
 
