@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from markupsafe import Markup
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import paper_runs
 from lacuna.methods.table import find_method
@@ -28,13 +28,12 @@ from lacuna.paper.page import headline
 from lacuna.paper.points import Wanted, by_rate
 from lacuna.paper.verdicts import Ask, Basis, Finding, Region, Sample, decide
 from lacuna.report.files import FORMATS, write_files
-from lacuna.report.page import Figure, Section, as_json, table
+from lacuna.report.page import Figure, Section, as_json
 from lacuna.report.page import Page as Shell
-from patience import PATIENCE
+from lacuna.report.tables import table
+from visits import PHONE, WIDE, Visit, draw_all, overflow
 
 ROOT = Path(__file__).parent.parent
-WIDE: ViewportSize = {"width": 1280, "height": 900}
-PHONE: ViewportSize = {"width": 390, "height": 844}
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
 CHANGES = (((2000, 2.0), (10_000, 3.0)), ((2000, -2.0), (10_000, -1.0)), ((2000, -2.0), (10_000, 0.0)))
 NASTY = "</script><script>document.title = 'taken over'</script>"
@@ -106,21 +105,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Visit:
-    """A page that notes what goes wrong and what it asks for."""
-
-    def __init__(self, browser: Browser, address: str, **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(PATIENCE)
-        self.troubles: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.troubles.append(message.text))
-        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(address)
-
-
 @pytest.fixture(scope="module")
 def opened(browser: Browser, folder: Path) -> Iterator[Visit]:
     visit = Visit(browser, (folder / "index.html").as_uri(), viewport=WIDE)
@@ -139,19 +123,8 @@ def visit(opened: Visit) -> Iterator[Visit]:
     assert opened.troubles == []
 
 
-def draw_all(page: Page) -> None:
-    """Wait until every chart is drawn in the width there is."""
-    drawn = """() => [...document.querySelectorAll("figure.chart")].every(
-        (figure) => Number(figure.dataset.drawn) === figure.querySelector(".drawing").clientWidth)"""
-    page.wait_for_function(drawn, timeout=180_000)
-
-
 def lines(page: Page, figure: str) -> int:
     return page.locator(f"#figure-{figure} .mark-line path").count()
-
-
-def overflow(page: Page) -> float:
-    return float(page.evaluate("document.scrollingElement.scrollWidth - innerWidth"))
 
 
 def colours(page: Page, figure: str) -> set[str]:

@@ -96,6 +96,80 @@ def _option(name: str, setting: Setting) -> Any:
     return Annotated[setting.kind | None, typer.Option(f"--{name.replace('_', '-')}", help=about, show_default=shown)]
 
 
+Results = Annotated[Path, typer.Argument(help="A folder of results.", show_default=False)]
+
+
+@study_app.command("report")
+def study_report(
+    folder: Results,
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write, an HTML file.", show_default="FOLDER/report.html")
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Only the runs of the study with this name.")] = None,
+) -> None:
+    """Write one page about the runs in a folder: rewards, curves, paired differences, scores over tasks, a table."""
+    from lacuna.report.study_files import report_store
+    from lacuna.study.store import Store
+
+    store = Store.existing(folder)
+    page = _page_to_write(folder / "report.html" if out is None else out)
+    missing = report_store(store, page, study)
+    for path in store.damaged:
+        typer.echo(f"a damaged file was set aside as {path}", err=True)
+    for sentence in missing:
+        typer.echo(f"lacuna: {sentence}", err=True)
+    typer.echo(f"Open {page.resolve()}")
+    if store.damaged:
+        typer.echo("lacuna: runs are missing; run their study again", err=True)
+        raise typer.Exit(1)
+
+
+@study_app.command("compare")
+def study_compare(
+    first: Results,
+    second: Results,
+    out: Annotated[Path | None, typer.Option(help="Write a page too, an HTML file.")] = None,
+) -> None:
+    """Compare two folders of results: which runs are equal to the bit, and how means differ, paired by trial."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from lacuna.study.store import Store
+    from lacuna.study.store_comparison import HEADS, compare_stores
+
+    page = None if out is None else _page_to_write(out)
+    names = (str(first), str(second))
+    stores = [Store.existing(name) for name in names]
+    found = compare_stores(*(store.table() for store in stores))
+    for path in (path for store in stores for path in store.damaged):
+        typer.echo(f"a damaged file was set aside as {path}", err=True)
+    for sentence in found.sentences(names):
+        typer.echo(sentence)
+    table = Table(*HEADS, title=f"{found.measure.name}, paired by trial", title_justify="left")
+    for one in found.compared():
+        mean, low, high, n = one.apart
+        bounds = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
+        means = (f"{one.first:.4g}", f"{one.second:.4g}", f"{mean:.4g}{bounds}")
+        table.add_row(one.place, one.missingness, one.method, *means, str(n), one.finding)
+    if table.row_count:
+        Console(width=None if sys.stdout.isatty() else 150).print(table)
+    else:
+        typer.echo("no method has a trial of the same task in both")
+    if page is not None:
+        from lacuna.report.study_files import write_comparison
+
+        write_comparison(found, names, page)
+        typer.echo(f"Open {page.resolve()}")
+
+
+def _page_to_write(path: Path) -> Path:
+    if path.suffix not in {".html", ".htm"}:
+        raise ValueError(f"out is {path}; its name must end in .html")
+    if not path.parent.is_dir():
+        raise ValueError(f"out is {path}, but there is no folder {path.parent}")
+    return path
+
+
 @app.command()
 @with_settings
 def run(

@@ -22,8 +22,9 @@ from lacuna.paper.verdicts import Basis, Finding, most_wrong_by_chance
 from lacuna.paper.world_chart import worlds
 from lacuna.quantities import counted, duration
 from lacuna.report.files import FORMATS, spec_of, write_files
-from lacuna.report.page import Figure, Page, Section, Switch, Text, details, facts, numbers, paragraphs, table, when
+from lacuna.report.page import Figure, Page, Section, Switch, details, facts, numbers, paragraphs, when
 from lacuna.report.styles import DARK
+from lacuna.report.tables import Text, table
 
 Shows = Mapping[tuple[str, ...], Evidence]
 """What the page shows, by the options of its switches."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from lacuna.paper.evidence import COLUMNS, PATH, REWARD, STAYED, WATER, Evidence, Shown, theta_of
@@ -30,10 +29,7 @@ from lacuna.report.styles import (
     Style,
 )
 from lacuna.study.selection import MEASURES, with_open_episode
-from lacuna.study.statistics import LEVEL, t_quantile
-
-POINTS = 40
-"""Points of a curve that are drawn: the early ones, where most happens, lie closer together."""
+from lacuna.study.summaries import thinned, with_intervals
 
 _CURVES = {REWARD: "curve_reward", WATER: "curve_bad", PATH: "curve_path"}
 _COLUMNS = ("curve_step", "curve_episodes", "curve_idle", *_CURVES.values())
@@ -110,7 +106,7 @@ def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[st
     steps = runs.select(pl.col("curve_step").explode().unique().sort()).to_series()
     long = (
         runs.explode(_COLUMNS)
-        .filter(pl.col("curve_step").is_in(_thinned(steps).implode()))
+        .filter(pl.col("curve_step").is_in(thinned(steps).implode()))
         .with_columns(
             *((pl.col(column) / _if_any("curve_episodes")).alias(measure) for measure, column in _CURVES.items()),
             (pl.col("curve_idle") / pl.col("curve_step")).alias(STAYED),
@@ -123,12 +119,6 @@ def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[st
 
 def _if_any(column: str) -> pl.Expr:
     return pl.when(pl.col(column) > 0).then(pl.col(column))
-
-
-def _thinned(steps: pl.Series) -> pl.Series:
-    last = len(steps) - 1
-    places = np.unique(np.rint(last * np.linspace(0, 1, POINTS) ** 1.5).astype(np.int64))
-    return steps.gather(places)
 
 
 def _chosen(seen: Evidence, wanted: Sequence[Wanted], missingness: Sequence[str] | None = None) -> pl.DataFrame:
@@ -162,19 +152,13 @@ def _choice(seen: Evidence, fixed: tuple[tuple[str, bool | float], ...], wanted:
 
 def _points(long: pl.DataFrame, seen: Evidence) -> pl.DataFrame:
     """Means with intervals, where every trial has a value."""
-    n = seen.size
-    reach = t_quantile(LEVEL, n - 1) / np.sqrt(n) if n > 1 else None
     at = (*_KEYS, "measure", "x")
     whole = long.group_by(at, maintain_order=True).agg(defined=pl.col("value").count())
     whole = whole.filter(defined=len(seen.trials))
-    return (
+    kept = (
         long.join(whole, on=at, how="semi", maintain_order="left")
         .group_by(*at, "draw" if seen.held_out else "trial", maintain_order=True)
         .agg(pl.col("value").mean())
-        .group_by(at, maintain_order=True)
-        .agg(mean=pl.col("value").mean(), spread=pl.col("value").std(), n=pl.len())
-        .with_columns(low=pl.col("mean") - pl.col("spread") * reach, high=pl.col("mean") + pl.col("spread") * reach)
-        .with_columns(pl.col("mean", "low", "high").round_sig_figs(4))
-        .drop("spread")
-        .sort("missingness", "measure", "series", "x")
     )
+    found = with_intervals(kept, at).with_columns(pl.col("mean", "low", "high").round_sig_figs(4))
+    return found.sort("missingness", "measure", "series", "x")

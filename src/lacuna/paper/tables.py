@@ -24,7 +24,8 @@ from lacuna.paper.horizons import (
 from lacuna.paper.horizons import Cell as Problem
 from lacuna.paper.verdicts import Answer, Finding
 from lacuna.quantities import number_text
-from lacuna.report.page import Cell, Row, Text, details, facts, paragraphs, table, when
+from lacuna.report.page import details, facts, paragraphs, when
+from lacuna.report.tables import Cell, Row, Text, bounds_text, interval_cell, short_number, table
 from lacuna.study.statistics import Interval, mean_interval
 
 Way = tuple[str, str]
@@ -169,7 +170,7 @@ def _sentence(found: Sequence[Comparison]) -> Markup:
         '<code>{}</code>, {} against {}, {} (<a href="#beyond">beyond the paper</a>).'
     ).format(
         found[0].basis.in_words, ahead, len(found), behind, len(found) - ahead - behind, most.missingness,
-        _number(most.ours.estimate), _number(most.theirs.estimate), most.best,
+        short_number(most.ours.estimate), short_number(most.theirs.estimate), most.best,
     )  # fmt: skip
 
 
@@ -220,9 +221,9 @@ def _table(found: Sequence[Comparison], *, worlds: bool = False) -> Markup:
     rows = []
     for one in found:
         row: list[Text | Cell] = [one.world] if worlds else []
-        row += [one.missingness, _cell(one.ahead, _bounds(one.ahead)), _cell(one.ours)]
-        row += [_cell(one.theirs, str(one.best))]
-        row += [_share(one.share), *(_cell(one.yardsticks.get(name)) for name in KNOWING)]
+        row += [one.missingness, interval_cell(one.ahead), interval_cell(one.ours, "")]
+        row += [interval_cell(one.theirs, str(one.best))]
+        row += [_share(one.share), *(interval_cell(one.yardsticks.get(name), "") for name in KNOWING)]
         rows.append(row)
     return Markup('<div class="many-columns">{}</div>').format(table(heads, rows))
 
@@ -331,7 +332,7 @@ def _horizons(cells: Sequence[Problem], verdicts: Verdicts) -> Markup:
         row.append(_share(gap_closed(cell)))
         for name in (PLANNED, WITHOUT, REACHABLE):
             values = cell.per_episode.get(name)
-            row.append(_cell(None if values is None else mean_interval(values)))
+            row.append(interval_cell(None if values is None else mean_interval(values), ""))
         rows.append(row)
     return Markup('<div class="many-columns">{}</div>').format(table(heads, rows))
 
@@ -340,7 +341,7 @@ def _judged(found: Judged | None) -> Cell:
     if found is None:
         return Cell("–", None)
     text = Markup('{}<br><span class="quiet">{}</span><br>{}').format(
-        _number(found.ahead.estimate), _bounds(found.ahead), _sign(found.outcome)
+        short_number(found.ahead.estimate), bounds_text(found.ahead), _sign(found.outcome)
     )
     return Cell(text, found.ahead.estimate)
 
@@ -350,29 +351,10 @@ def _sign(word: Outcome) -> Markup:
     return Markup('<span class="verdict {}">{} {}</span>').format(like.replace(" ", "-"), _SIGNS[like], word)
 
 
-def _cell(found: Interval | None, below: str = "") -> Cell:
-    if found is None:
-        return Cell("–", None)
-    more = Markup('<br><span class="quiet">{}</span>').format(below) if below else ""
-    return Cell(Markup("{}{}").format(_number(found.estimate), more), found.estimate)
-
-
 def _share(found: Interval | None) -> Cell:
     if found is None:
         return Cell("–", None)
     text = Markup('{} %<br><span class="quiet">{}</span>').format(
-        _number(100 * found.estimate, 0), _bounds(found, 100, 0)
+        short_number(100 * found.estimate, 0), bounds_text(found, 100, 0)
     )
     return Cell(text, found.estimate)
-
-
-def _bounds(found: Interval, scale: float = 1.0, digits: int | None = None) -> str:
-    if found.low is None or found.high is None:
-        return ""
-    return f"{_number(scale * found.low, digits)} to {_number(scale * found.high, digits)}"
-
-
-def _number(value: float, digits: int | None = None) -> str:
-    # Rewards of some worlds lie between 0 and 1.
-    shown = (2 if abs(value) >= 1 else 3) if digits is None else digits
-    return number_text(value, f".{shown}f")

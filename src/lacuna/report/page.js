@@ -52,21 +52,24 @@ function rowsOf(columns) {
 
 // --- switches ---------------------------------------------------------------------------------------------------
 
-const chosen = () => [...document.querySelectorAll("[data-switch] input:checked")].map((input) => input.value);
+const ANY = "*"; // stands for every option of a switch
+const chosen = () =>
+  [...document.querySelectorAll("[data-switch] :is(input:checked, select)")].map((input) => input.value);
+const agrees = (option, i) => option === ANY || option === chosen()[i];
+const holds = (key) => key === "" || key.split("|").every(agrees);
 
 function variantOf(figure) {
   const data = (figure.data ??= JSON.parse(figure.querySelector("script").textContent));
-  const wanted = chosen().join("|");
-  if (data[wanted]) return [wanted, data[wanted]];
+  const wanted = Object.keys(data).find(holds);
+  if (wanted !== undefined) return [wanted, data[wanted]];
   // What was not run with every choice is shown with the nearest one, and says so.
-  const agreeing = (key) => key.split("|").filter((option, i) => option === chosen()[i]).length;
+  const agreeing = (key) => key.split("|").filter(agrees).length;
   const nearest = Object.keys(data).sort((a, b) => agreeing(b) - agreeing(a))[0];
   return [nearest, data[nearest]];
 }
 
 function showWhen() {
-  const now = chosen().join("|");
-  for (const element of document.querySelectorAll("[data-when]")) element.hidden = element.dataset.when !== now;
+  for (const element of document.querySelectorAll("[data-when]")) element.hidden = !holds(element.dataset.when);
 }
 
 // --- charts -----------------------------------------------------------------------------------------------------
@@ -97,7 +100,14 @@ function reserve(figure) {
   const [, spec] = variantOf(figure);
   const shape = { usermeta: spec.usermeta, concat: spec.concat?.map(({ height }) => ({ height })), height: spec.height };
   drawing.style.minHeight = `${fit(shape, drawing.clientWidth)}px`;
+  entitle(figure, spec);
+}
+
+// What stands above a chart and below it.
+function entitle(figure, spec) {
+  if (spec.usermeta?.heading) figure.querySelector("h3").textContent = spec.usermeta.heading;
   figure.querySelector(".legend").replaceChildren(...legendOf(spec));
+  figure.querySelector(".downloads").replaceChildren(...downloadsOf(figure, spec));
 }
 
 function specOf(figure, width) {
@@ -119,7 +129,7 @@ async function draw(figure) {
   figure.state = state;
   const [key, spec] = specOf(figure, width);
   const note = figure.querySelector(".note");
-  note.hidden = key === "" || key === chosen().join("|");
+  note.hidden = holds(key);
   note.textContent = `Not run with this choice; shown: ${key.split("|").join(", ")}.`;
   const result = await vegaEmbed(drawing, spec, {
     mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(), tooltip: { theme: isDark() ? "dark" : "light" },
@@ -127,7 +137,7 @@ async function draw(figure) {
   if (figure.state !== state) return result.finalize();
   drawn.get(figure)?.finalize();
   drawn.set(figure, result);
-  figure.querySelector(".legend").replaceChildren(...legendOf(spec));
+  entitle(figure, spec);
   applyChoices(result);
   drawing.style.minHeight = "";
   figure.querySelector(".finding").textContent = spec.description ?? "";
@@ -135,14 +145,17 @@ async function draw(figure) {
 }
 
 // What readers choose for all charts: series that are off, and extras that a chart may have.
-const extras = { lowest: "Close-up of high rewards", intervals: "Intervals" };
-const pressed = new Map([["intervals", true], ["lowest", false]]);
+const extras = {
+  lowest: "Close-up of high rewards", closer: "Close-up of high rewards", intervals: "Intervals", trials: "Trials",
+};
+const usually = { lowest: false, closer: true, intervals: true, trials: true };
+const pressed = new Map(Object.entries(usually));
 
 const has = (spec, name) => (spec.params ?? []).some((param) => param.name === name);
 
 function applyChoices({ view, spec }) {
   if (has(spec, "hidden")) view.signal("hidden", [...hidden]);
-  if (has(spec, "intervals")) view.signal("intervals", pressed.get("intervals"));
+  for (const name of ["intervals", "trials", "closer"]) if (has(spec, name)) view.signal(name, pressed.get(name));
   if (has(spec, "lowest")) {
     const usual = spec.params.find((param) => param.name === "lowest").value;
     view.signal("lowest", pressed.get("lowest") ? spec.usermeta.close_up : usual);
@@ -202,11 +215,16 @@ function button(kind, name, on, ...content) {
 function toggle(kind, name) {
   if (kind === "extra") pressed.set(name, !pressed.get(name));
   else if (!hidden.delete(name)) hidden.add(name);
+  showChoices();
+}
+
+function showChoices() {
   for (const each of document.querySelectorAll(".legend button")) {
     const on = each.className === "extra" ? pressed.get(each.dataset.name) : !hidden.has(each.dataset.name);
     each.setAttribute("aria-pressed", String(on));
   }
   drawn.forEach(applyChoices);
+  writeAddress();
 }
 
 // Charts show values under a mouse that moves over them. A finger does not move: a tap stands for the mouse, and the next
@@ -311,13 +329,12 @@ document.querySelectorAll(".opener").forEach((opener) => opener.addEventListener
 
 // A link to a row opens it.
 function openTarget() {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = place() && document.getElementById(place());
   if (!target) return;
   const opener = target.querySelector?.(":scope > tr > td > .opener");
   if (opener) open(opener, true);
   target.closest("details")?.setAttribute("open", "");
 }
-addEventListener("hashchange", openTarget);
 
 // --- light and dark ---------------------------------------------------------------------------------------------
 
@@ -342,6 +359,7 @@ systemDark.addEventListener("change", themed);
 document.querySelector("form.switches")?.addEventListener("change", () => {
   showWhen();
   redraw();
+  writeAddress();
 });
 
 // --- where we are -----------------------------------------------------------------------------------------------
@@ -362,8 +380,3 @@ const places = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "-30% 0px -60% 0px" });
 document.querySelectorAll("main > section").forEach((section) => places.observe(section));
-
-root.dataset.drawn = isDark() ? "dark" : "light";
-showWhen();
-openTarget();
-if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();

@@ -2,8 +2,8 @@
 
 Everything the page needs is inside it: style, code and data. How to make one:
 
-1. Build pieces of HTML with `Markup` and the functions here: `numbers`, `table`, `details`, `Figure.html`. Plain
-   strings are escaped wherever they enter, so text from elsewhere is safe.
+1. Build pieces of HTML with `Markup` and the functions here: `numbers`, `details`, `Figure.html`; and tables with
+   `lacuna.report.tables`. Plain strings are escaped wherever they enter, so text from elsewhere is safe.
 2. Put them into `Section`s, and these into a `Page`.
 3. Write ``page.html()`` to a file.
 
@@ -20,14 +20,19 @@ to what there is room for, and lays a concatenation out in as many columns as fi
 ``series``
     What the chart shows, as a list of ``{"name", "colour", "dash", "shape"}``: becomes a legend. If the chart has a
     parameter ``hidden``, a list of names, and filters by it, its series can be switched off there.
+``heading``
+    The title of the figure while this variant is shown.
 
-A chart may also have the parameters ``intervals``, true or false, and ``lowest``, where an axis begins, with a second
-value for it in ``usermeta`` as ``close_up``: these become buttons. What readers choose holds for all charts.
+A chart may also have the parameters ``intervals``, ``trials`` and ``closer``, true or false, and ``lowest``, where an
+axis begins, with a second value for it in ``usermeta`` as ``close_up``: these become buttons. What readers choose holds
+for all charts, and stands in the address of the page, so a link to it shows the same.
+
+The rows of a chart's datasets ``points`` and ``trials`` can be downloaded as CSV, and a chart without files as SVG.
 
 Screen readers are given the title, the caption and the specification's ``description``: say there what is to be seen.
 
-A chart may come in several variants, one for each combination of the page's `Switch`es. Whatever carries the attribute
-`when` gives is shown only under that combination.
+A chart may come in several variants, one for each combination of the page's `Switch`es; `ANY` stands for all options of
+one. Whatever carries the attribute `when` gives is shown only under that combination.
 
 Examples
 --------
@@ -50,8 +55,15 @@ from typing import Any
 import vl_convert
 from markupsafe import Markup
 
+from lacuna.report.tables import Text, joined
+
 Spec = dict[str, Any]
-Text = str | Markup
+
+ANY = "*"
+"""Stands for every option of a switch."""
+
+_BUTTONS = 4
+"""A switch with more options is a list to choose from."""
 
 _SKELETON = Markup("""<!DOCTYPE html>
 <html lang="en">
@@ -154,13 +166,13 @@ class Page:
                 theme=_THEME,
                 style=_part("page.css"),
                 lead=self.lead,
-                links=_join(_link(section) for section in self.sections),
+                links=joined(_link(section) for section in self.sections),
                 switches=_switches(self.switches),
-                sections=_join(_section(section) for section in self.sections),
+                sections=joined(_section(section) for section in self.sections),
                 footer=self.footer,
                 settings=as_json(settings),
                 library=_library(),
-                script=_part("page.js"),
+                script=joined(map(_part, ("page.js", "downloads.js", "address.js"))),
             )
         )
 
@@ -176,8 +188,8 @@ class Figure:
     title, caption
         The caption may be `Markup`.
     variants
-        Specifications by the options of the page's switches, in the order of the switches; under ``()`` for a page
-        without switches.
+        Specifications by the options of the page's switches, in the order of the switches, or `ANY`; under ``()`` for
+        what does not depend on switches.
     files
         Links for each variant: what a link says, and where it leads.
     """
@@ -199,7 +211,7 @@ class Figure:
 <div role="img" aria-labelledby="title-{id}" aria-describedby="caption-{id} finding-{id}">
 <div class="drawing" aria-hidden="true"></div></div>
 <p class="finding" id="finding-{id}">{finding}</p>
-<figcaption><p><span id="caption-{id}">{caption}</span> {files}</p>{more}</figcaption>
+<figcaption><p><span id="caption-{id}">{caption}</span> {files} <span class="downloads"></span></p>{more}</figcaption>
 <script type="application/json">{data}</script>
 </figure>
 """).format(
@@ -207,43 +219,10 @@ class Figure:
             title=self.title,
             finding=next(iter(self.variants.values()), {}).get("description", ""),
             caption=self.caption,
-            files=_join(_files(options, links) for options, links in self.files.items()),
+            files=joined(_files(options, links) for options, links in self.files.items()),
             more=more,
             data=as_json(data),
         )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table that sorts by something else than its text."""
-
-    text: Text
-    sort: float | str | None
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table; `more`, if given, opens below it. `id` lets links lead to it and open it."""
-
-    cells: Sequence[Text | float | Cell]
-    more: Text = ""
-    id: str = ""
-
-
-def table(columns: Sequence[Text], rows: Iterable[Row | Sequence[Text | float | Cell]], caption: Text = "") -> Markup:
-    """Make a table that sorts by a click on a column; numbers sort as numbers.
-
-    Examples
-    --------
-    >>> "<th" in table(["method", "reward"], [["SI", 85.2], Row(["MI", 88.1], more="The details.")])
-    True
-    """
-    whole = [row if isinstance(row, Row) else Row(row) for row in rows]
-    heads = _join(_head(text, all(_is_number(row.cells[i]) for row in whole)) for i, text in enumerate(columns))
-    bodies = _join(_body(row, len(columns), i) for i, row in enumerate(whole))
-    return Markup('<div class="scroll"><table class="sortable">{}<thead><tr>{}</tr></thead>{}</table></div>').format(
-        Markup("<caption>{}</caption>").format(caption) if caption else "", heads, bodies
-    )
 
 
 def details(summary: Text, body: Text) -> Markup:
@@ -254,20 +233,20 @@ def details(summary: Text, body: Text) -> Markup:
 def numbers(items: Iterable[tuple[Text, Text]]) -> Markup:
     """Make a row of large numbers, each with what it says."""
     return Markup('<dl class="numbers">{}</dl>').format(
-        _join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(says, number) for number, says in items)
+        joined(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(says, number) for number, says in items)
     )
 
 
 def facts(items: Iterable[tuple[Text, Text]]) -> Markup:
     """Make a list of names with what they stand for."""
     return Markup('<dl class="facts">{}</dl>').format(
-        _join(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in items)
+        joined(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in items)
     )
 
 
 def paragraphs(*texts: Text) -> Markup:
     """Make paragraphs."""
-    return _join(Markup("<p>{}</p>").format(text) for text in texts)
+    return joined(Markup("<p>{}</p>").format(text) for text in texts)
 
 
 def when(*options: str) -> Markup:
@@ -287,13 +266,9 @@ def as_json(data: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
 
 
-def _join(parts: Iterable[Text], between: str = "\n") -> Markup:
-    return Markup(between).join(parts)  # noqa: S704
-
-
 def _files(options: tuple[str, ...], links: Mapping[str, str]) -> Markup:
     parts = (Markup('<a href="{}" download>{}</a>').format(address, name) for name, address in links.items())
-    return Markup('<span class="files" {}>{}</span>').format(when(*options) if options else "", _join(parts))
+    return Markup('<span class="files" {}>{}</span>').format(when(*options) if options else "", joined(parts))
 
 
 def _link(section: Section) -> Markup:
@@ -307,14 +282,19 @@ def _section(section: Section) -> Markup:
 
 
 def _switches(switches: Sequence[Switch]) -> Markup:
-    groups = _join(_switch(switch) for switch in switches)
+    groups = joined(_switch(switch) for switch in switches)
     hidden = Markup("") if any(len(switch.options) > 1 for switch in switches) else Markup(" hidden")
     return Markup('<form class="switches"{}>{}</form>').format(hidden, groups) if switches else Markup("")
 
 
 def _switch(switch: Switch) -> Markup:
     name = switch.name.replace(" ", "-")
-    options = _join(
+    if len(switch.options) > _BUTTONS:
+        choices = joined(Markup("<option>{}</option>").format(option) for option in switch.options)
+        return Markup('<label data-switch="{}">{} <select name="{}">{}</select></label>').format(
+            name, switch.name, name, choices
+        )
+    options = joined(
         Markup('<label><input type="radio" name="{}" value="{}"{}><span>{}</span></label>').format(
             name, option, Markup(" checked") if option == switch.options[0] else "", option
         )
@@ -324,46 +304,6 @@ def _switch(switch: Switch) -> Markup:
     return Markup('<fieldset data-switch="{}"{}><legend>{}</legend>{}</fieldset>').format(
         name, hidden, switch.name, options
     )
-
-
-def _head(text: Text, of_numbers: bool) -> Markup:
-    return Markup('<th scope="col" aria-sort="none"{}><button type="button">{}</button></th>').format(
-        Markup(' class="number"') if of_numbers else "", text
-    )
-
-
-def _body(row: Row, width: int, position: int) -> Markup:
-    cells = [_cell(cell) for cell in row.cells]
-    name = Markup(' id="{}"').format(row.id) if row.id else ""
-    if not row.more:
-        return Markup("<tbody{}><tr>{}</tr></tbody>").format(name, _join(cells))
-    target = f"more-{row.id or position}"
-    opener = Markup('<button type="button" class="opener" aria-expanded="false" aria-controls="{}">{}</button>').format(
-        target, _text(row.cells[0])
-    )
-    cells[0] = _cell(Cell(opener, _sort(row.cells[0])))
-    more = Markup('<tr class="more" id="{}" hidden><td colspan="{}">{}</td></tr>').format(target, width, row.more)
-    return Markup("<tbody{}><tr>{}</tr>{}</tbody>").format(name, _join(cells), more)
-
-
-def _cell(cell: Text | float | Cell) -> Markup:
-    key, kind = _sort(cell), Markup(' class="number"') if _is_number(cell) else ""
-    return Markup('<td data-sort="{}"{}>{}</td>').format("" if key is None else key, kind, _text(cell))
-
-
-def _is_number(cell: Text | float | Cell) -> bool:
-    return isinstance(cell.sort if isinstance(cell, Cell) else cell, int | float)
-
-
-def _text(cell: Text | float | Cell) -> Text:
-    text = cell.text if isinstance(cell, Cell) else cell
-    return text if isinstance(text, str) else f"{text:.4g}"
-
-
-def _sort(cell: Text | float | Cell) -> float | str | None:
-    if isinstance(cell, Cell):
-        return cell.sort
-    return Markup(cell).striptags() if isinstance(cell, Markup) else cell  # noqa: S704
 
 
 def _compact(spec: Spec) -> Spec:

@@ -17,7 +17,11 @@ import polars as pl
 from lacuna.quantities import number_text
 from lacuna.report.styles import BLACK, Style
 
-_NAMES_OF_X = {"rate": "θ", "steps": "steps", "log steps": "steps"}
+Against = Literal["rate", "steps", "log steps", "score", "category"]
+_NAMES_OF_X: dict[Against, str] = {"rate": "θ", "steps": "steps", "log steps": "steps", "score": "score"}
+_DENSE = ("steps", "score")
+LABELS = 170
+"""Pixels for the names of categories."""
 _INK, _SOFT, _LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
 
 
@@ -35,29 +39,45 @@ class Panel:
     key: str
     title: str
     scale: Literal["linear", "log", "share"] = "linear"
-    against: Literal["rate", "steps", "log steps"] = "steps"
-    """What lies along the horizontal axis: against steps there are many points, against the others a few."""
+    against: Against = "steps"
+    """What lies along the horizontal axis: against steps or a score there are many points, against a rate a few.
+
+    Categories lie along the vertical axis instead, where there is room for their names, and the measure along the
+    horizontal one.
+    """
     line: float | None = None
     """A level to mark, such as the optimum."""
     floor: Floor | None = None
     """For a linear scale; the panels of a chart share one."""
+    close_up: float | None = None
+    """For a linear scale: where it may begin instead of at the lowest mean, if the chart has a choice ``closer``."""
+    axis: str = "missing rate θ"
+    """What lies along the horizontal axis, if that is not steps."""
+    span: tuple[float, float] = (0, 1)
+    """From where to where rates go."""
+    whole: bool = False
+    """Whether the axis goes far enough for all intervals, not only for all means."""
 
 
 def chart_of(
-    points: pl.DataFrame, panels: Sequence[Panel], styles: Sequence[Style], columns: int = 3
-) -> alt.ConcatChart:
+    points: pl.DataFrame, panels: Sequence[Panel], styles: Sequence[Style], columns: int = 3,
+    trials: pl.DataFrame | None = None,
+) -> alt.ConcatChart:  # fmt: skip
     """Lay panels out in columns; they share colours, and a legend of the series that have points.
 
     Parameters
     ----------
     points
-        Rows with ``panel``, ``series``, ``x``, ``mean`` and the bounds of its interval, ``low`` and ``high``.
+        Rows with ``panel``, ``series``, ``x``, ``mean`` and the bounds of its interval, ``low`` and ``high``; and
+        ``category``, if a panel has categories.
     panels
         In reading order; those without a row are left out.
     styles
         Of the series, in the order of the legend.
     columns
         How many panels side by side.
+    trials
+        Rows with ``panel``, ``series``, ``trial``, ``x`` and ``value``: a thin line for each trial.
     """
     present = set(points["series"])
     seen = [style for style in styles if style.name in present]
@@ -65,16 +85,26 @@ def chart_of(
     logarithmic = [panel.key for panel in drawn if panel.scale == "log"]
     on_axis = (pl.col("mean") > 0) | ~pl.col("panel").is_in(logarithmic)
     wanted = pl.col("panel").is_in([panel.key for panel in drawn])
-    rows = points.filter(on_axis & wanted).select("panel", "series", "x", "mean", "low", "high")
+    categories = ["category"] if "category" in points.columns else []
+    rows = points.filter(on_axis & wanted).select("panel", "series", *categories, "x", "mean", "low", "high")
     meta: dict[str, Any] = {}
-    choices: dict[str, Any] = {"intervals": True}
+    choices: dict[str, Any] = {"intervals": True} if any(panel.against != "category" for panel in drawn) else {}
+    choices |= {} if trials is None else {"trials": True}
+    choices |= {"closer": True} if any(panel.close_up is not None for panel in drawn) else {}
     for lowest, close_up in {panel.floor for panel in drawn if panel.floor}:
         meta |= {"close_up": close_up}
         choices |= {"lowest": lowest}
     chart = laid_out(
-        [_panel(panel, rows.filter(panel=panel.key), seen, i) for i, panel in enumerate(drawn)], rows.to_dicts(), seen,
-        columns, **choices,
+        [
+            (_panel_of_categories if panel.against == "category" else _panel)(
+                panel, rows.filter(panel=panel.key), seen, _Place(i, trials is not None)
+            )
+            for i, panel in enumerate(drawn)
+        ],
+        rows.to_dicts(), seen, columns, **choices,
     )  # fmt: skip
+    if trials is not None:
+        chart.datasets |= {"trials": trials.select("panel", "series", "trial", "x", "value").to_dicts()}
     chart.description = " ".join(_finding(panel, rows.filter(panel=panel.key)) for panel in drawn)
     chart.usermeta |= meta
     return chart
@@ -141,43 +171,107 @@ def print_config() -> dict[str, Any]:
     }  # fmt: skip
 
 
+class _Place(NamedTuple):
+    """Where a panel stands, and whether it has lines for trials."""
+
+    number: int
+    has_trials: bool
+
+
 def _finding(panel: Panel, rows: pl.DataFrame) -> str:
     """What a panel shows, for those who hear it: who ends highest, and who lowest, where most series still go on."""
     if rows.is_empty():
         return f"{panel.title}: nothing above 0."
+    if panel.against == "category":
+        found = [_extremes(panel, rows.filter(category=name)) for name in rows["category"].unique(maintain_order=True)]
+        return f"{panel.title}: {'; '.join(found)}."
     at = rows.group_by("x").len().sort("len", "x")["x"][-1]
-    ranked = rows.filter(x=at).sort("mean")
+    places = {"rate": f"at θ = {at:g}", "score": f"at a score of {at:g}"}
+    place = places.get(panel.against, f"after {at:,.0f} steps")
+    return f"{panel.title}, {place}: {_extremes(panel, rows.filter(x=at))}."
+
+
+def _extremes(panel: Panel, rows: pl.DataFrame) -> str:
     form = ".1%" if panel.scale == "share" else ".4g"
-    words = [f"{row['series']} {number_text(row['mean'], form)}" for row in ranked.iter_rows(named=True)]
-    place = f"at θ = {at:g}" if panel.against == "rate" else f"after {at:,.0f} steps"
-    return f"{panel.title}, {place}: highest {words[-1]}, lowest {words[0]}."
+    words = [f"{row['series']} {number_text(row['mean'], form)}" for row in rows.sort("mean").iter_rows(named=True)]
+    where = f"{rows['category'][0]}: " if panel.against == "category" else ""
+    return f"{where}highest {words[-1]}, lowest {words[0]}"
 
 
-def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: int) -> alt.LayerChart:
+def _panel_of_categories(
+    panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], _: _Place
+) -> alt.LayerChart:  # fmt: skip
+    """A dot and its interval for each series, category below category."""
+    names = rows["category"].unique(maintain_order=True).to_list()
+    here = [style for style in styles if style.name in set(rows["series"])]
+    colour, _dash, shape = encodings(styles)
+    axis = alt.Axis(title=None, labelLimit=LABELS, domain=False, ticks=False, labelPadding=8)
+    y = alt.Y("category:N", axis=axis, scale=alt.Scale(type="band", domain=names, paddingInner=0.25, paddingOuter=0.1))
+    # Where each category is a series of its own, nothing has to be kept apart.
+    apart = (rows["category"] != rows["series"]).any()
+    offset = [alt.YOffset("series:N", scale=alt.Scale(domain=[style.name for style in here]))] if apart else []
+    lowest, highest = _extent(panel, rows)
+    across = alt.Axis(title=panel.axis or None, tickCount=5)
+    scale = alt.Scale(domainMin=alt.ExprRef(_bottom(panel, lowest)), domainMax=highest, nice=False, zero=False)
+    shown = shown_rows(panel.key).transform_calculate(told=_label(panel))
+    told = [alt.Tooltip("category:N", title=" "), alt.Tooltip("series:N"), alt.Tooltip("told:N", title="mean")]
+    mean = alt.X("mean:Q", axis=across, scale=scale)
+    bars = shown.mark_rule(strokeWidth=2, clip=True)
+    layers = [
+        *_level(panel),
+        *([bars.encode(alt.X("low:Q"), alt.X2("high"), y, *offset, colour, tooltip=told)] * _has_bounds(rows)),
+        shown.mark_point(filled=True, size=52, opacity=1, clip=True).encode(
+            mean, y, *offset, colour, shape, tooltip=told
+        ),
+    ]
+    return framed(panel.title, layers, height=max(60, len(names) * (9 * len(here) + 12 if apart else 24)))
+
+
+def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Place) -> alt.LayerChart:
     colour, dash, shape = encodings(styles)
     x = _horizontal(panel, rows, "x")
     axis, scale = _vertical(panel, rows)
     mean, low = (alt.Y(f"{name}:Q", axis=axis, scale=scale) for name in ("mean", "low"))
-    clip = panel.floor is not None  # no other axis ends before its values do
+    clip = panel.floor is not None or panel.close_up is not None  # no other axis ends before its values do
     shown = shown_rows(panel.key)
     bounds = _bounded(panel, rows)
     bounded = shown.transform_calculate(**bounds) if bounds else shown
-    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against != "steps")
+    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against not in _DENSE)
     layers = [
-        band.encode(x, low, alt.Y2("high"), colour),
+        *_trial_lines(panel, (x, axis, scale, colour), place),
+        *([band.encode(x, low, alt.Y2("high"), colour)] * _has_bounds(rows)),
         *_level(panel),
         shown.mark_line(strokeWidth=2, clip=clip).encode(x, mean, colour, dash),
-        _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place),
+        _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place.number),
     ]
-    if panel.against != "steps":  # a curve has too many points to mark
+    if panel.against not in _DENSE:  # a curve has too many points to mark
         layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
     return framed(panel.title, layers)
+
+
+def _has_bounds(rows: pl.DataFrame) -> bool:
+    """Whether there is an interval to draw: one trial gives none."""
+    return rows["low"].null_count() < rows.height
+
+
+def _trial_lines(panel: Panel, drawn: tuple[Any, ...], place: _Place) -> Iterator[alt.Chart]:
+    if place.has_trials:
+        x, axis, scale, colour = drawn
+        lines = shown_rows(panel.key).mark_line(
+            strokeWidth=0.8, clip=True, strokeOpacity=alt.ExprRef("trials ? 0.35 : 0"), tooltip=None
+        )
+        lines.data = alt.NamedData("trials")
+        yield lines.encode(x, alt.Y("value:Q", axis=axis, scale=scale), colour, detail="trial:N")
 
 
 def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
     last = float(rows.select(pl.col("x").max()).item())
     if panel.against == "rate":
-        axis = alt.Axis(title="missing rate θ", values=[0, 0.2, 0.4, 0.6, 0.8, 1], format="~g", grid=False)
+        ticks: dict[str, Any] = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]} if panel.span == (0, 1) else {"tickCount": 5}
+        axis = alt.Axis(title=panel.axis, format="~g", grid=False, **ticks)
+        return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=list(panel.span), nice=False))
+    if panel.against == "score":
+        axis = alt.Axis(title=panel.axis, tickCount=5, format="~g", grid=False)
         return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, 1], nice=False))
     if panel.against == "log steps":
         first = float(rows.select(pl.col("x").min()).item())
@@ -202,12 +296,16 @@ def _vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
 
 
 def _bottom(panel: Panel, lowest: float) -> str:
+    if panel.close_up is not None:
+        return f"closer ? {panel.close_up:.4g} : {lowest:.4g}"
     return f"{lowest:.4g}" if panel.floor is None else f"max(lowest, {lowest:.4g})"
 
 
 def _extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
     """From what to what an axis goes: over all means, with a little room; bands may leave it."""
     values = [float(value) for value in rows["mean"]] or [1.0]
+    if panel.whole:
+        values += [float(value) for name in ("low", "high") for value in rows[name].drop_nulls()]
     lowest, highest = min(values), max(values)
     if panel.scale == "log":
         return lowest / 1.25, highest * 1.25
@@ -249,7 +347,7 @@ def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     """
     lowest, highest = _extent(panel, rows)
     bottom = _bottom(panel, lowest)
-    if panel.against != "steps":
+    if panel.against not in _DENSE:
         if panel.scale != "log":
             return {}
         bottom, highest = f"{lowest / 1000:.4g}", highest * 1000
@@ -262,20 +360,25 @@ def _level(panel: Panel) -> Iterator[alt.Chart]:
     if panel.line is None:
         return
     rule = alt.Chart(alt.InlineData(values=[{"level": panel.line}]))
-    yield rule.mark_rule(color=BLACK, strokeDash=[1, 3], strokeWidth=1.5, clip=True).encode(alt.Y("level:Q"))
+    along = alt.X("level:Q") if panel.against == "category" else alt.Y("level:Q")
+    yield rule.mark_rule(color=BLACK, strokeDash=[1, 3], strokeWidth=1.5, clip=True).encode(along)
+
+
+def _label(panel: Panel) -> str:
+    """An expression that writes a mean and its interval."""
+    number = "'.3%'" if panel.scale == "share" else "'.4~g'"
+    mean, low, high = (f"format(datum.{name}, {number})" for name in ("mean", "low", "high"))
+    return f"isValid(datum.low) ? {mean} + '  [' + {low} + ', ' + {high} + ']' : {mean}"
 
 
 def _under_pointer(shown: alt.Chart, panel: Panel, x: alt.X, place: int) -> alt.Chart:
     """A line at the nearest place, with the values of all series there."""
-    number = "'.3%'" if panel.scale == "share" else "'.4~g'"
-    mean, low, high = (f"format(datum.{name}, {number})" for name in ("mean", "low", "high"))
-    label = f"isValid(datum.low) ? {mean} + '  [' + {low} + ', ' + {high} + ']' : {mean}"
     name = _NAMES_OF_X[panel.against]
     nearest = alt.selection_point(
         name=f"nearest_{place}", nearest=True, on="pointermove", clear="pointerout", fields=[name], empty=False
     )
     rule: alt.Chart = (
-        shown.transform_calculate(**{name: "datum.x", "label": label})
+        shown.transform_calculate(**{name: "datum.x", "label": _label(panel)})
         .transform_pivot("series", value="label", groupby=[name], op="max")
         .mark_rule(color=_SOFT, tooltip=alt.TooltipContent("data"))
         .encode(x, opacity=alt.when(nearest).then(alt.value(0.5)).otherwise(alt.value(0)))

@@ -5,6 +5,7 @@ The colours are those of Okabe and Ito, which readers with any kind of colour vi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 BLUE, SKY, VERMILION, ORANGE = "#0072b2", "#56b4e9", "#d55e00", "#e69f00"
@@ -32,3 +33,26 @@ class Style(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for the legend of a page."""
         return self._asdict() | {"dash": list(self.dash)}
+
+
+_COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BROWN)
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
+_OF_YARDSTICKS = (GREY, BLACK, BROWN, SKY, GREEN, PURPLE)
+
+
+def styles_of(methods: Sequence[str], yardsticks: Sequence[str] = ()) -> list[Style]:
+    """Give series that nobody has thought of before a style each; yardsticks are dotted.
+
+    Examples
+    --------
+    >>> [style.dash for style in styles_of(["mine", "theirs"], ["optimum"])]
+    [(1, 0), (1, 0), (2, 2)]
+    """
+    n, m = len(_COLOURS), len(_OF_YARDSTICKS)
+    found = [
+        Style(name, _COLOURS[i % n], DASHED if i // n % 2 else SOLID, _SHAPES[(i + i // n) % n])
+        for i, name in enumerate(methods)
+    ]
+    return found + [
+        Style(name, _OF_YARDSTICKS[i % m], DOTTED, _SHAPES[-1 - i % n]) for i, name in enumerate(yardsticks)
+    ]

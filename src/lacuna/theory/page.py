@@ -12,8 +12,9 @@ from markupsafe import Markup
 
 from lacuna.files import write_whole
 from lacuna.report.files import spec_of, write_files
-from lacuna.report.page import Cell, Figure, Page, Section, Text, details, numbers, paragraphs, table
+from lacuna.report.page import Figure, Page, Section, details, numbers, paragraphs
 from lacuna.report.styles import DARK
+from lacuna.report.tables import Cell, Text, table
 from lacuna.theory.figures import Curves, draw
 from lacuna.theory.notation import to_html, to_mathml
 from lacuna.theory.statement import MEANINGS, STANDARD_ERRORS, WORDS, Agreement, Check, Conclusion, Status, unwrapped

@@ -1,0 +1,172 @@
+"""From folders of results to pages: the report of a store, and two stores compared."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from lacuna.files import write_whole
+from lacuna.quantities import counted
+from lacuna.report.page import Page, Section, numbers, paragraphs
+from lacuna.report.study import About, report
+from lacuna.report.styles import DARK
+from lacuna.report.tables import Cell, Text, cards, interval_cell, short_number, table
+from lacuna.study.outcomes import trials_text
+from lacuna.study.spec import Study
+from lacuna.study.store import Store
+from lacuna.study.store_comparison import HEADS, StoreComparison
+from lacuna.validation import nearest, shown
+
+_MOST_TOLD = 5
+
+
+def report_store(store: Store, out: Path, name: str | None = None) -> list[str]:
+    """Write the report of a store, or of one study in it; give sentences on what is missing.
+
+    Parameters
+    ----------
+    store
+        The folder of results.
+    out
+        The page to write.
+    name
+        The name of a study; all runs in the store unless given.
+    """
+    studies = store.studies()
+    if name is not None:
+        known = list(dict.fromkeys(study.spec.name for study in studies))
+        studies = [study for study in studies if study.spec.name == name]
+        if not studies:
+            there = f"there are {', '.join(known)}" if known else "it has none"
+            raise ValueError(f"study is {shown(name)}{nearest(name, known)}; in {store.path} {there}")
+    runs = store.table()
+    if name is not None:
+        runs = runs.filter(pl.col("id").is_in([run.id for study in studies for run in study.runs()]))
+    if runs.is_empty():
+        raise ValueError(f"{store.path} holds no finished runs{f' of {name}' if name else ''}; a report needs some")
+    missing = missing_runs(studies, set(runs["id"]))
+    commands, files = commands_of(studies, store.path, out, name)
+    names = list(dict.fromkeys(study.spec.name for study in studies))
+    title = f"Study: {names[0]}" if len(names) == 1 else f"{len(names)} studies" if names else "Runs"
+    report(runs, out, title=title, about=About(commands, files, missing))
+    return missing
+
+
+def missing_runs(studies: Sequence[Study], done: set[str]) -> list[str]:
+    """Say for each study that is not complete how many runs it lacks, and which.
+
+    Examples
+    --------
+    >>> study = Study.parse('''
+    ... name = "first"
+    ... steps = 1000
+    ... trials = 2
+    ... missingness = ["mcar:0.2"]
+    ... worlds = [{name = "lake"}]
+    ... methods = [{name = "last-observed"}]
+    ... ''')
+    >>> missing_runs([study], {next(study.runs()).id})
+    ['first lacks 1 of 2 runs: last-observed in lake, mcar:0.2 (trial 1)']
+    """
+    told = []
+    for study in studies:
+        lacking: dict[str, list[int]] = {}
+        for run in study.runs():
+            if run.id not in done:
+                where = f"{run.settings.method} in {run.world}, {run.missingness}"
+                lacking.setdefault(where, []).append(run.trial)
+        if lacking:
+            n = sum(map(len, lacking.values()))
+            which = [f"{where} ({trials_text(sorted(set(trials)))})" for where, trials in lacking.items()]
+            more = f"; and {len(which) - _MOST_TOLD} more" if len(which) > _MOST_TOLD else ""
+            first = "; ".join(which[:_MOST_TOLD]) + more
+            told.append(f"{study.spec.name} lacks {n:,} of {counted(len(study), 'run')}: {first}")
+    return told
+
+
+def commands_of(studies: Sequence[Study], folder: Path, out: Path, name: str | None) -> tuple[str, dict[str, str]]:
+    """Give the commands that repeat studies and their report, and the files that these need."""
+    files: dict[str, str] = {}
+    for study in studies:
+        stem = study.spec.name.replace(" ", "-")
+        unused = next(word for word in (stem, f"{stem}-{study.id}") if f"{word}.toml" not in files)
+        files[f"{unused}.toml"] = as_toml(study.spec.model_dump(exclude_defaults=True))
+    store = shlex.quote(str(folder))
+    lines = [f"lacuna study run {shlex.quote(file)} --out {store}" for file in files]
+    only = f" --study {shlex.quote(name)}" if name is not None else ""
+    lines.append(f"lacuna study report {store}{only} --out {shlex.quote(str(out))}")
+    return "\n".join(lines), files
+
+
+def as_toml(data: Mapping[str, Any]) -> str:
+    r"""Write plain data as TOML: a line for each key, tables in braces.
+
+    Examples
+    --------
+    >>> print(as_toml({"name": "first", "worlds": [{"name": "lake", "stay": True}], "steps": 1000}))
+    name = "first"
+    worlds = [{name = "lake", stay = true}]
+    steps = 1000
+    <BLANKLINE>
+    """
+    return "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in data.items())
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_key(key)} = {_toml(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        items = [_toml(item) for item in value]
+        line = ", ".join(items)
+        return f"[{line}]" if len(line) < 100 else "[\n" + "".join(f"  {item},\n" for item in items) + "]"
+    # JSON writes texts, numbers and truth as TOML does.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+
+
+# --- two stores ---------------------------------------------------------------------------------------------------
+
+
+def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) -> None:
+    """Write what came of comparing two stores as a page."""
+    sentences = found.sentences(names)
+    amounts = numbers(
+        [
+            (f"{found.equal:,}", "runs in both, equal to the bit"),
+            (f"{found.differing.height:,}", "runs in both that differ"),
+            *((f"{runs.height:,}", f"runs only in {name}") for name, runs in zip(names, found.only, strict=True)),
+        ]
+    )
+    listed = Markup("<ul>{}</ul>").format(Markup("").join(Markup("<li>{}</li>").format(text) for text in sentences))
+    rows: list[list[Text | float | Cell]] = [
+        [one.place, one.missingness, one.method, *(Cell(short_number(mean), mean) for mean in (one.first, one.second)),
+         interval_cell(one.apart), one.apart.n, one.finding]
+        for one in found.compared()
+    ]  # fmt: skip
+    text = (
+        f"{found.measure.name.capitalize()} over whole runs, paired by trial; 95 % intervals (Student's t). A "
+        "difference is clear if its p value, corrected by Holm's method for all rows, is at most 5 %."
+    )
+    made = cards(table(HEADS, rows)) if rows else paragraphs("No method has a trial of the same task in both.")
+    command = shlex.join(["lacuna", "study", "compare", *names, "--out", str(out)])
+    page = Page(
+        "Two stores compared",
+        paragraphs(Markup("First: <code>{}</code>. Second: <code>{}</code>.").format(*names)),
+        [
+            Section("runs", "Runs", amounts + listed),
+            Section("differences", "Differences", paragraphs(text) + made),
+            Section("repeat", "Repeat it", Markup("<pre>{}</pre>").format(command)),
+        ],
+        dark=DARK,
+        footer="This page needs no network.",
+    )
+    write_whole(out, page.html().encode())
