@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from lacuna.mdp.tabular import TabularMDP
     from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
     from lacuna.methods.table import METHODS, YARDSTICKS
-    from lacuna.missingness import Mechanism, MissingObservation
+    from lacuna.missingness import Mechanism, MissingObservation, VectorMissingObservation
+    from lacuna.observing import (
+        BinnedObservation,
+        Binning,
+        DelayedObservation,
+        FactoredObservation,
+        NoisyObservation,
+    )
     from lacuna.protocol.file import TrialFile
     from lacuna.running.play import play
     from lacuna.running.run import Run
@@ -39,10 +46,15 @@ __all__ = [
     "UNPLANNED",
     "YARDSTICKS",
     "Agent",
+    "BinnedObservation",
+    "Binning",
+    "DelayedObservation",
+    "FactoredObservation",
     "Lake",
     "Local",
     "Mechanism",
     "MissingObservation",
+    "NoisyObservation",
     "Problem",
     "Run",
     "Settings",
@@ -53,6 +65,7 @@ __all__ = [
     "TabularMDP",
     "Trial",
     "TrialFile",
+    "VectorMissingObservation",
     "__version__",
     "check_agent",
     "check_mechanism",
@@ -68,12 +81,17 @@ __all__ = [
 
 _HOME = {
     "Agent": "learning.agent",
+    "BinnedObservation": "observing",
+    "Binning": "observing",
     "DEFAULT": "methods.settings",
+    "DelayedObservation": "observing",
+    "FactoredObservation": "observing",
     "Lake": "worlds.lake",
     "Local": "study.engines",
     "METHODS": "methods.table",
     "Mechanism": "missingness",
     "MissingObservation": "missingness",
+    "NoisyObservation": "observing",
     "Problem": "running.trials",
     "Run": "running.run",
     "Settings": "methods.settings",
@@ -85,6 +103,7 @@ _HOME = {
     "TabularMDP": "mdp.tabular",
     "Trial": "live.trial",
     "TrialFile": "protocol.file",
+    "VectorMissingObservation": "missingness",
     "YARDSTICKS": "methods.table",
     "check_agent": "checks",
     "check_mechanism": "checks",
