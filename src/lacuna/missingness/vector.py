@@ -11,14 +11,11 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness.cover import Cover, Display, Encoding, refuse_taken
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import parse
-from lacuna.missingness.tables import Where
-from lacuna.missingness.wrapper import check_fit, first_action, n_actions_of
-from lacuna.observing.components import Components, components_of, kept_info
+from lacuna.missingness.wrapper import check_fit, first_action, n_actions_of, where_of
+from lacuna.observing.components import Env, components_of, kept_info
 
 
 class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
@@ -61,15 +58,16 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
         space, actions = env.single_observation_space, env.single_action_space
         if isinstance(space, spaces.Tuple | spaces.Dict | spaces.MultiBinary):
             raise TypeError(
-                f"the single observation space is {type(space).__name__}; wrap each sub-environment in FactoredObservation"
+                f"the single observation is {type(space).__name__}; wrap each sub-environment in FactoredObservation"
             )
         components = components_of(space)
+        example = _example(env)
         if isinstance(mechanism, str):
-            mechanism = parse(mechanism, _where(env, components), n_actions_of(actions))
+            mechanism = parse(mechanism, where_of(example, components), n_actions_of(actions))
         check_fit(mechanism, components, actions)
         self.mechanism = mechanism
         self._resets = str(getattr(env.metadata.get("autoreset_mode"), "value", "NextStep"))
-        self._check_true_states()
+        self._check_true_states(example)
         display = Display.of(components, encoding, (first_observed, truth, drop_info))
         self.encoding: Encoding = display.encoding
         self._covers = [
@@ -80,7 +78,7 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
         self._shown: list[Any] = [None] * env.num_envs
         self._over = np.zeros(env.num_envs, dtype=np.bool_)
 
-    def _check_true_states(self) -> None:
+    def _check_true_states(self, example: Env | None) -> None:
         if self.mechanism.by != RateBy.TRUE:
             return
         if self._resets == "SameStep":
@@ -88,7 +86,7 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
                 f"the rates of {self.mechanism.name} go by the true state, and a vector environment that resets in the "
                 "same step does not tell the last one of an episode; wrap each sub-environment instead"
             )
-        if not _of_sub_environments(self.env, "true_state"):
+        if example is None or not hasattr(example.unwrapped, "true_state"):
             raise ValueError(
                 f"the rates of {self.mechanism.name} go by the true state; the sub-environments of {self.env} do not "
                 "tell it as `true_state`"
@@ -137,7 +135,7 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
     def _true_states(self) -> Sequence[int]:
         if self.mechanism.by != RateBy.TRUE:
             return [0] * self.num_envs
-        return [int(state) for state in _of_sub_environments(self.env, "true_state")]
+        return [int(state) for state in cast("Any", self.env.unwrapped).get_attr("true_state")]
 
     def _kept(self, infos: dict[str, Any]) -> dict[str, Any]:
         """The infos of the vector environment without what is left out, and without the last observations."""
@@ -155,18 +153,11 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
         return deepcopy(concatenate(space, self._shown, empty))
 
 
-def _where(env: VectorEnv[Any, Any, Any], components: Components) -> Where:
-    """What a mechanism's text is for: the world, if the sub-environments show one as it is; else the components."""
-    for mdp in _of_sub_environments(env, "mdp")[:1]:
-        if isinstance(mdp, TabularMDP) and mdp.space.sizes == components.sizes:
-            return mdp
-    return components.d if components.sizes is None else Space(components.sizes)
-
-
-def _of_sub_environments(env: VectorEnv[Any, Any, Any], name: str) -> tuple[Any, ...]:
-    """An attribute of every sub-environment; nothing where they do not tell."""
-    get = getattr(env.unwrapped, "get_attr", None)
-    try:
-        return tuple(get(name)) if get is not None else ()
-    except AttributeError:
-        return ()
+def _example(env: VectorEnv[Any, Any, Any]) -> Env | None:
+    """A sub-environment, for what it knows of its world; None if there are none."""
+    found = getattr(env.unwrapped, "envs", None)
+    if found:
+        return cast("Env", found[0])
+    # Sub-environments in other processes: asking one for what it does not have would shut it down.
+    makers = getattr(env.unwrapped, "env_fns", None)
+    return cast("Env", makers[0]()) if makers else None

@@ -99,7 +99,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         gym.Wrapper.__init__(self, env)
         components = components_of(env.observation_space)
         if isinstance(mechanism, str):
-            mechanism = parse(mechanism, _where(env, components), n_actions_of(env.action_space))
+            mechanism = parse(mechanism, where_of(env, components), n_actions_of(env.action_space))
         self.mechanism = mechanism
         check_fit(mechanism, components, env.action_space)
         if mechanism.by == RateBy.TRUE and not hasattr(env.unwrapped, "true_state"):
@@ -180,12 +180,14 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return int(cast("Any", self.env.unwrapped).true_state) if self.mechanism.by == RateBy.TRUE else 0
 
 
-def _where(env: Env, components: Components) -> Where:
+def where_of(env: Env | None, components: Components) -> Where:
     """What a mechanism's text is for: the world, if the environment shows one as it is; else the components."""
-    mdp = getattr(env.unwrapped, "mdp", None)
+    mdp = getattr(env.unwrapped, "mdp", None) if env is not None else None
     if isinstance(mdp, TabularMDP) and mdp.space.sizes == components.sizes:
         return mdp
-    return components.d if components.sizes is None else known_space(env, components.sizes)
+    if components.sizes is None:
+        return components.d
+    return Space(components.sizes) if env is None else known_space(env, components.sizes)
 
 
 def n_actions_of(space: spaces.Space[Any]) -> int | None:
