@@ -235,6 +235,21 @@ def test_what_stands_for_the_end_of_an_episode_is_covered() -> None:
     assert ends == 2
 
 
+class Talkative(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+    """Tells the last observation in every mode."""
+
+    def step(self, actions: Any) -> Any:
+        observations, *rest, infos = self.env.step(actions)
+        return observations, *rest, {**infos, "final_obs": observations, "_final_obs": np.ones(2, dtype=np.bool_)}
+
+
+def test_a_last_observation_that_nobody_expected_is_left_out() -> None:
+    envs: Any = SyncVectorEnv([partial(Told, np.full((30, 3), 4)) for _ in range(2)])
+    covered = VectorMissingObservation(Talkative(envs), "mcar:0.5")
+    covered.reset(seed=0)
+    assert set(covered.step(np.zeros(2, dtype=np.int64))[-1]) == {"mask", "_mask"}
+
+
 def test_what_cannot_be_covered_is_refused_with_a_sentence() -> None:
     with pytest.raises(TypeError, match="the single observation is Tuple; wrap each sub-environment in Factored"):
         VectorMissingObservation(gym.make_vec("Blackjack-v1", num_envs=2), "mcar:0.1")
