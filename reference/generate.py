@@ -101,6 +101,11 @@ PAGES: dict[str, Page] = {
         "Mechanisms, their labels, and the wrapper that hides parts of any environment.",
         {"lacuna.missingness": (), "lacuna.missingness.registry": ("mechanism", "MechanismKind")},
     ),
+    "observing": Page(
+        "Observations",
+        "Wrappers that change what is shown of an environment: bins, factored parts, delays, noise.",
+        {"lacuna.observing": (), "lacuna.observing.binning": ("Counts",), "lacuna.observing.noisy": ("Numbers",)},
+    ),
     "world-builders": Page(
         "Worlds in Python",
         "Worlds by name, the worlds that come with lacuna, and the decorator that declares one.",

@@ -12,7 +12,8 @@ from lacuna.checks import CheckFailedError, check_mechanism, check_world, worlds
 from lacuna.kernels.space import Space
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.missingness import Mechanism, MissingObservation, bursts, mcar
+from lacuna.missingness import Mechanism, bursts, mcar
+from lacuna.missingness.cover import Cover
 from lacuna.worlds.registry import WORLDS, make_world
 from test_missingness import every_mechanism
 
@@ -159,9 +160,9 @@ def test_a_wrong_count_of_numbers_is_found() -> None:
 
 
 def test_a_leak_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaky(self: MissingObservation, observation: Any, mask: Any) -> Any:
+    def leaky(self: Cover, observation: Any, mask: Any) -> Any:
         return {"values": np.array(observation), "mask": mask}
 
-    monkeypatch.setattr(MissingObservation, "_encode", leaky)
+    monkeypatch.setattr(Cover, "_encode", leaky)
     with pytest.raises(CheckFailedError, match="hides where they differ"):
         check_mechanism(mcar(Space((3, 3)), 0.5))

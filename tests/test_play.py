@@ -83,9 +83,9 @@ def test_what_cannot_be_resumed_is_refused_and_nothing_moves() -> None:
 @pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "Acrobot-v1"])
 def test_a_box_has_no_space_for_an_agent_and_says_what_to_do(name: str) -> None:
     env = MissingObservation(gymnasium.make(name), "mcar:0.5")
-    with pytest.raises(TypeError, match=r"a Box of real numbers, .*; make it discrete before") as caught:
+    with pytest.raises(TypeError, match=r"a Box of real numbers, .*; wrap it in lacuna\.Binned") as caught:
         Agent(env.space, 2)
-    assert "TransformObservation" in one_sentence(caught.value)
+    assert "BinnedObservation" in one_sentence(caught.value)
     assert env.step is not None
 
 

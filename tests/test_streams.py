@@ -20,7 +20,7 @@ def test_a_stream_is_a_function_of_seed_and_name(seed: int, name: StreamName) ->
 
 
 def test_the_four_streams_of_a_seed_and_those_of_two_seeds_share_no_number() -> None:
-    assert STREAM_NAMES == ("world", "missingness", "imputation", "exploration")
+    assert STREAM_NAMES == ("world", "missingness", "imputation", "exploration", "noise")
     drawn = {(seed, name): set(numbers(Stream(seed, name), 1000)) for seed in (0, 1) for name in STREAM_NAMES}
     assert all(len(values) == 1000 for values in drawn.values())
     assert all(one.isdisjoint(other) for one, other in combinations(drawn.values(), 2))

@@ -19,8 +19,8 @@ from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
 from lacuna.mdp.environment import TabularEnv
 from lacuna.missingness import Mechanism, MissingObservation, RateBy, mcar, mcolor, mfog, parse
+from lacuna.missingness.cover import Encoding
 from lacuna.missingness.mechanism import hide
-from lacuna.missingness.wrapper import Encoding
 from lacuna.worlds.registry import WORLDS, make_world
 from test_missingness import SPACE, every_mechanism
 
@@ -270,7 +270,8 @@ def test_names_and_regions_of_the_world_are_known_to_the_text() -> None:
 
 
 @pytest.mark.parametrize(("env", "mechanism", "options", "sentence"), [
-    (Show(spaces.Tuple([spaces.Discrete(2)]), (0,)), "none", {}, "the observation space is Tuple; parts can go"),
+    (Show(spaces.Tuple([spaces.Box(0, 1)]), (0,)), "none", {}, "the part 0 of the observation is Box; components with"),
+    (Show(spaces.Text(5), "a"), "none", {}, "the observation space is Text; components are found in"),
     (Show(spaces.Box(0, 1), 0), "none", {"encoding": "token"}, "a Box has no value to spare"),
     (Show(spaces.Discrete(3), 0), "none", {"encoding": "nan"}, "encoding is 'nan'; it must be 'token' or 'dict'"),
     (Show(spaces.Discrete(3), 0), mcar(2, 0.1), {}, "mcar:0.1 has 2 components; the observation has 1"),
@@ -283,11 +284,6 @@ def test_names_and_regions_of_the_world_are_known_to_the_text() -> None:
 def test_what_does_not_fit_is_refused_with_a_sentence(env: Any, mechanism: Any, options: Any, sentence: str) -> None:
     with pytest.raises((ValueError, TypeError), match=sentence):
         MissingObservation(env, mechanism, **options)
-
-
-def test_blackjack_is_refused_with_a_sentence() -> None:
-    with pytest.raises(TypeError, match="the observation space is Tuple"):
-        MissingObservation(gym.make("Blackjack-v1"), "mcar:0.1")
 
 
 def test_rates_by_true_state_need_an_environment_that_tells_it() -> None:

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from lacuna.mdp.tabular import TabularMDP
     from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
     from lacuna.methods.table import METHODS, YARDSTICKS
-    from lacuna.missingness import Mechanism, MissingObservation
+    from lacuna.missingness import Mechanism, MissingObservation, VectorMissingObservation
+    from lacuna.observing import (
+        BinnedObservation,
+        Binning,
+        DelayedObservation,
+        FactoredObservation,
+        NoisyObservation,
+    )
     from lacuna.protocol.file import TrialFile
     from lacuna.running.play import play
     from lacuna.running.problems import Problem
@@ -44,11 +51,16 @@ __all__ = [
     "YARDSTICKS",
     "Agent",
     "AgentLike",
+    "BinnedObservation",
+    "Binning",
     "Comparison",
+    "DelayedObservation",
+    "FactoredObservation",
     "Lake",
     "Local",
     "Mechanism",
     "MissingObservation",
+    "NoisyObservation",
     "OwnMethod",
     "Problem",
     "Run",
@@ -60,6 +72,7 @@ __all__ = [
     "TabularMDP",
     "Trial",
     "TrialFile",
+    "VectorMissingObservation",
     "__version__",
     "check_agent",
     "check_mechanism",
@@ -78,7 +91,11 @@ _HOME = {
     "Agent": "learning.agent",
     "AgentLike": "learning.own_method",
     "Comparison": "comparing.comparison",
+    "BinnedObservation": "observing",
+    "Binning": "observing",
     "DEFAULT": "methods.settings",
+    "DelayedObservation": "observing",
+    "FactoredObservation": "observing",
     "Lake": "worlds.lake",
     "Local": "study.engines",
     "METHODS": "methods.table",
@@ -86,6 +103,8 @@ _HOME = {
     "MissingObservation": "missingness",
     "OwnMethod": "learning.own_method",
     "Problem": "running.problems",
+    "NoisyObservation": "observing",
+    "Problem": "running.trials",
     "Run": "running.run",
     "Settings": "methods.settings",
     "UNPLANNED": "methods.settings",
@@ -96,6 +115,7 @@ _HOME = {
     "TabularMDP": "mdp.tabular",
     "Trial": "live.trial",
     "TrialFile": "protocol.file",
+    "VectorMissingObservation": "missingness",
     "YARDSTICKS": "methods.table",
     "check_agent": "checks",
     "check_mechanism": "checks",

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from lacuna.missingness import MissingObservation
+from lacuna import BinnedObservation, DelayedObservation, MissingObservation, NoisyObservation
 from lacuna.worlds.registry import WORLDS
 
 IDS = [world.env_id for world in WORLDS.values()]
@@ -39,6 +39,21 @@ def test_all_environments_are_there() -> None:
 @pytest.mark.parametrize("name", IDS)
 def test_the_checker_accepts(name: str, way: str) -> None:
     check_env(make(name, WAYS[way]), warn=True)
+
+
+OTHERS: dict[str, Any] = {
+    "binned": lambda: BinnedObservation(MissingObservation(gym.make("MountainCar-v0"), "mcar:0.4"), (8, 6)),
+    "hidden real numbers": lambda: MissingObservation(gym.make("Acrobot-v1"), "mcar:0.4"),
+    "factored": lambda: MissingObservation(gym.make("Blackjack-v1"), "mcar:0.4"),
+    "late and wrong": lambda: MissingObservation(
+        DelayedObservation(NoisyObservation(gym.make("lacuna/Lake-v0"), 0.2), 2), "mcar:0.4"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(OTHERS))
+def test_the_checker_accepts_what_other_wrappers_show(kind: str) -> None:
+    check_env(OTHERS[kind](), warn=True)
 
 
 @pytest.mark.parametrize("encoding", ["token", "dict"])

@@ -1,4 +1,4 @@
-"""One seed, four named and independent streams of uniform numbers whose position can be saved and restored.
+"""One seed, and named and independent streams of uniform numbers whose position can be saved and restored.
 
 A kernel never owns randomness: it reads numbers from a block that NumPy filled beforehand, at a cursor. So it is a
 deterministic function of its arrays, and runs the same compiled or not. The random state of a run is a seed and four
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.compiled import kernel
 
-StreamName = Literal["world", "missingness", "imputation", "exploration"]
+StreamName = Literal["world", "missingness", "imputation", "exploration", "noise"]
 STREAM_NAMES: tuple[StreamName, ...] = get_args(StreamName)
 
 MAX_SEED = 2**128
@@ -57,8 +57,8 @@ class Stream:
     seed
         A whole number from 0 to 2**128; the same for all streams of a run.
     name
-        ``"world"``, ``"missingness"``, ``"imputation"`` or ``"exploration"``: each name gives an independent stream,
-        so what one part of a run consumes never moves another part.
+        ``"world"``, ``"missingness"``, ``"imputation"``, ``"exploration"`` or ``"noise"``: each name gives an
+        independent stream, so what one part of a run consumes never moves another part.
     position
         How many numbers were used before.
 

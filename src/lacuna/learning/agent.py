@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,12 @@ from lacuna.methods.memory import Learner, PlanTable
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.settings import DEFAULT, Settings
 from lacuna.methods.table import METHODS, Impute
+from lacuna.observing.binning import Binning
+from lacuna.observing.environment import actions_of, binning_of, space_of
 from lacuna.validation import whole_number
+
+if TYPE_CHECKING:
+    import gymnasium
 
 
 class Agent:
@@ -42,6 +47,8 @@ class Agent:
     max_memory
         Most memory that its tables may take, in bytes or as a text (``"8GB"``). Default: the environment variable
         ``LACUNA_MAX_MEMORY``, or 2 GB if it is not set. Counts grow later, with the transitions seen.
+    binning
+        The edges at which real numbers were cut to make the components, if they were; saved with the agent.
 
     Attributes
     ----------
@@ -62,13 +69,15 @@ class Agent:
 
     def __init__(
         self, space: Space, n_actions: int, settings: Settings | None = None, *, seed: int = 0,
-        max_memory: float | str | None = None,
+        max_memory: float | str | None = None, binning: Binning | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(space, Space):
             raise TypeError(f"space is {space!r}; it must be a Space, e.g. Space((8, 8, 3))")
         if not isinstance(settings, Settings | None):
             raise TypeError(f"settings is {settings!r}; it must be Settings, e.g. Settings('mi-synthetic', K=5)")
-        self.space = space
+        if binning is not None and binning.space.sizes != space.sizes:
+            raise ValueError(f"binning has {binning.space.sizes} bins; the components of the space have {space.sizes}")
+        self.space, self.binning = space, binning
         self.n_actions = whole_number("n_actions", n_actions, 1)
         self.settings = settings if settings is not None else DEFAULT
         if self.settings.method not in METHODS:
@@ -86,6 +95,31 @@ class Agent:
         self._phase: Phase = "new"
         self._action = -1
         self._files = savefile.KnownFiles()
+
+    @classmethod
+    def for_env(
+        cls, env: gymnasium.Env[Any, Any], settings: Settings | None = None, *, seed: int = 0,
+        max_memory: float | str | None = None,
+    ) -> Agent:  # fmt: skip
+        """Make an agent for an environment, wrapped or not: with its components, its actions and its bins.
+
+        Observations must have components with finitely many values, and actions must be `Discrete`; a sentence says
+        what to do about others.
+
+        Examples
+        --------
+        >>> import gymnasium, lacuna
+        >>> env = lacuna.MissingObservation(gymnasium.make("Blackjack-v1"), "mcar:0.3")
+        >>> agent = Agent.for_env(env, seed=1)
+        >>> agent.space.sizes, agent.n_actions
+        ((32, 11, 2), 2)
+        >>> Agent.for_env(gymnasium.make("CartPole-v1"))
+        Traceback (most recent call last):
+        TypeError: the observation is a Box of 4 real numbers, and an Agent needs components with finitely many values;
+        wrap it in lacuna.BinnedObservation
+        """
+        n_actions, space, binning = actions_of(env), space_of(env), binning_of(env)
+        return cls(space, n_actions, settings, seed=seed, max_memory=max_memory, binning=binning)
 
     @exclusive
     def begin(self, observation: Observation) -> None:
@@ -255,7 +289,7 @@ class Agent:
         with savefile.refusing(path, "does not describe an agent"):
             space, n_actions, settings, seed = checkpoint.identity(header)
             savefile.fields("the file", arrays, checkpoint.array_names(settings))
-            agent = cls(space, n_actions, settings, seed=seed)
+            agent = cls(space, n_actions, settings, seed=seed, binning=checkpoint.binning(header))
             checkpoint.restore(agent, header, arrays)
         agent._files = files
         return agent

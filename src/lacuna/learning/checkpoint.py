@@ -16,6 +16,7 @@ from lacuna.methods.memory import NO_STATE
 from lacuna.methods.savefile import Arrays
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import Impute
+from lacuna.observing.binning import Binning
 from lacuna.validation import one_of, shown, whole_number
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ Phase = Literal["new", "ready", "acted"]
 
 _PHASES = get_args(Phase)
 _HEADER = ("sizes", "names", "n_actions", "settings", "seed", "positions", "steps", "phase", "action")
+
+# Only agents whose components are bins have it.
+_OPTIONAL = ("binning",)
 
 _PLACE = ("S", "previous", "held")
 
@@ -43,6 +47,8 @@ def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
         "phase": agent._phase,
         "action": agent._action,
     }
+    if agent.binning is not None:
+        header["binning"] = agent.binning.as_dict()
     return header, agent.tables.to_arrays() | {name: getattr(agent.memory, name) for name in _PLACE}
 
 
@@ -53,7 +59,8 @@ def array_names(settings: Settings) -> tuple[str, ...]:
 
 def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
     """What a blank agent is made from: its space, its number of actions, its settings and its seed."""
-    savefile.fields("the agent", header, _HEADER)
+    bins = [name for name in _OPTIONAL if isinstance(header, dict) and name in header]
+    savefile.fields("the agent", header, (*_HEADER, *bins))
     for name in ("sizes", "names"):
         if not isinstance(header[name], list):
             raise TypeError(f"{name} is {shown(header[name])}; it must be a list")
@@ -62,6 +69,11 @@ def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
     n_actions = whole_number("n_actions", header["n_actions"], 1)
     seed = whole_number("the seed", header["seed"], 0, MAX_SEED)
     return Space(sizes, tuple(header["names"])), n_actions, Settings(**settings), seed
+
+
+def binning(header: dict[str, Any]) -> Binning | None:
+    """The edges of an agent whose components are bins."""
+    return Binning.from_dict(header["binning"]) if "binning" in header else None
 
 
 def streams(seed: int, positions: Any, *names: StreamName) -> list[Stream]:

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
 from lacuna.mdp.dynamics import move, start_state
 from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden, Painter, PicturePainter
@@ -91,6 +92,11 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
         self.episode_ended = False
         self._steps = 0
         self._over = True
+
+    @property
+    def space(self) -> Space:
+        """The components of what is shown."""
+        return self.mdp.space
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None

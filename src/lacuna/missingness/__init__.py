@@ -13,6 +13,7 @@ from lacuna.missingness.label import Classification, Label
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import MECHANISMS, parse
 from lacuna.missingness.tables import by_component, by_state, by_true_state
+from lacuna.missingness.vector import VectorMissingObservation
 from lacuna.missingness.wrapper import MissingObservation
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Mechanism",
     "MissingObservation",
     "RateBy",
+    "VectorMissingObservation",
     "after_actions",
     "bursts",
     "by_component",

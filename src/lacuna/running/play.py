@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 
 from lacuna.learning.agent import Agent
+from lacuna.observing.environment import binning_of
 from lacuna.validation import whole_number
 
 
@@ -38,6 +39,12 @@ def play(
     """
     if isinstance(env.action_space, gymnasium.spaces.Discrete) and env.action_space.n != agent.n_actions:
         raise ValueError(f"the agent has {agent.n_actions} actions, the environment {env.action_space.n}")
+    bins = binning_of(env)
+    if None not in (bins, agent.binning) and bins != agent.binning:
+        raise ValueError(
+            "the environment cuts its observation at other edges than those the agent learned with; "
+            "wrap it in BinnedObservation(env, agent.binning)"
+        )
     whole_number("steps", steps, 0)
     total = 0.0
     if not resume:

@@ -1,0 +1,82 @@
+"""`DelayedObservation`: components that arrive late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from lacuna.observing.components import REVEALING, Env, as_sample, components_of, kept_info, per_component
+from lacuna.observing.factored import before_hiding
+from lacuna.validation import whole_number
+
+MAX_DELAY = 10_000
+
+
+class DelayedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Show components some steps late: at step t the value of step t − k, and in the first k steps the first value.
+
+    The first observation of an episode arrives at once. Rewards and the end of an episode are never late. To lose
+    values as well, put `MissingObservation` around this wrapper.
+
+    Parameters
+    ----------
+    env
+        Any environment with a `Discrete`, `MultiDiscrete` or `Box` observation, or one of discrete parts, which is
+        shown as `FactoredObservation` shows it.
+    steps
+        How late: a number for all components, a list, or a mapping from names of components, 0 for the others.
+    drop_info
+        Keys of the environment's own info to leave out, because they tell what has not arrived. The ``episode_ended``
+        of lacuna's own worlds is always left out.
+
+    Attributes
+    ----------
+    delays : tuple of int
+        How late each component is.
+
+    Examples
+    --------
+    >>> env = DelayedObservation(gym.make("lacuna/Lake-v0"), {"row": 2})
+    >>> start, _ = env.reset(seed=0)
+    >>> env.delays
+    (2, 0, 0)
+    >>> bool(env.step(0)[0][0] == start[0])
+    True
+    """
+
+    def __init__(
+        self, env: Env, steps: int | Sequence[int] | Mapping[str, int], *, drop_info: Sequence[str] = ()
+    ) -> None:
+        RecordConstructorArgs.__init__(self, steps=steps, drop_info=drop_info)
+        env = before_hiding(env, "DelayedObservation")
+        gym.Wrapper.__init__(self, env)
+        components = components_of(env.observation_space)
+        given = per_component("the delay", steps, env, components)
+        self.delays = tuple(whole_number(what, value, 0, MAX_DELAY) for what, value in given)
+        self._drop_info = frozenset(drop_info) | REVEALING
+        # How far back each component is: in a full queue the oldest value stands first.
+        self._back = -1 - np.array(self.delays)
+        self._column = np.arange(components.d)
+        self._past: deque[NDArray[Any]] = deque(maxlen=max(self.delays) + 1)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode with a complete observation."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._past.extend([np.array(observation).ravel()] * (max(self.delays) + 1))
+        return self._late(observation), kept_info(info, self._drop_info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Let the environment move, and show what has arrived by now."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._late(observation), reward, terminated, truncated, kept_info(info, self._drop_info)
+
+    def _late(self, observation: Any) -> Any:
+        self._past.append(np.array(observation).ravel())
+        shown = np.stack(self._past)[self._back, self._column]
+        return as_sample(shown, self.observation_space)
