@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from lacuna.mdp.tabular import TabularMDP
     from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
     from lacuna.methods.table import METHODS, YARDSTICKS
-    from lacuna.missingness import Mechanism, MissingObservation
+    from lacuna.missingness import CarriedObservation, Mechanism, MissingObservation
     from lacuna.protocol.file import TrialFile
+    from lacuna.running.imputed import ImputedObservation
     from lacuna.running.play import play
     from lacuna.running.run import Run
     from lacuna.running.trials import Problem, run_trial, run_trials
@@ -39,6 +40,8 @@ __all__ = [
     "UNPLANNED",
     "YARDSTICKS",
     "Agent",
+    "CarriedObservation",
+    "ImputedObservation",
     "Lake",
     "Local",
     "Mechanism",
@@ -68,7 +71,9 @@ __all__ = [
 
 _HOME = {
     "Agent": "learning.agent",
+    "CarriedObservation": "missingness",
     "DEFAULT": "methods.settings",
+    "ImputedObservation": "running.imputed",
     "Lake": "worlds.lake",
     "Local": "study.engines",
     "METHODS": "methods.table",
