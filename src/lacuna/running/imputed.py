@@ -86,6 +86,8 @@ class ImputedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         show: Show = "shares",
         bins: Sequence[ArrayLike] | None = None,
     ) -> None:
+        if not isinstance(imputer, Settings | Agent | None):
+            raise TypeError(f"the imputer is {shown(imputer)}; it must be Settings or an Agent")
         given = imputer if isinstance(imputer, Agent) else None
         # An agent that was given is used, not copied.
         RecordConstructorArgs.__init__(
@@ -155,9 +157,11 @@ class ImputedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         if self._show == "shares":
             return spaces.Box(0, 1, (sum(self._space.sizes),), np.float32)
         if self._show == "spread" and isinstance(complete, spaces.Box):
-            zeros, most = np.zeros_like(complete.low), np.full_like(complete.high, np.inf)
-            low, high = np.append(complete.low, zeros), np.append(complete.high, most)
-            return spaces.Box(low, high, dtype=cast("Any", complete.dtype))
+            ranges = [np.ptp(part) for part in np.split(self._middles, self._space.layout.offsets[1:])]
+            low, high = np.append(complete.low, np.zeros(len(ranges))), np.append(complete.high, ranges)
+            return spaces.Box(
+                low.astype(complete.dtype), high.astype(complete.dtype), dtype=cast("Any", complete.dtype)
+            )
         return complete
 
     def _numbered(self, values: NDArray[Any], hidden: NDArray[np.bool_]) -> NDArray[np.int64]:
