@@ -43,6 +43,7 @@ class Script(gym.Env[Any, Any]):
         return self.values[self.t].copy(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        del action
         self.t += 1
         return self.values[self.t].copy(), float(self.t % 3), self.t % 11 == 10, False, {}
 
@@ -104,7 +105,7 @@ def test_a_hidden_value_changes_nothing_that_is_shown_now_or_later(
 
     def draw() -> NDArray[Any]:
         uniform = rng.random((40, 3))
-        return (uniform * 6 - 3).astype(np.float32) if numbers else (uniform * SIZES).astype(np.int64) + [0, 2, 0]
+        return (uniform * 6 - 3).astype(np.float32) if numbers else (uniform * SIZES + (0, 2, 0)).astype(np.int64)
 
     def look(values: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Any]]:
         missing = MissingObservation(
