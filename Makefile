@@ -20,7 +20,7 @@ DECISIONS ?= 10000
 # Options for installing torch alone, e.g. where to find its CPU build: make sb3 TORCH_OPTIONS="--index-url …"
 TORCH_OPTIONS ?=
 
-.PHONY: help paper test check fuzz trial bench docs sb3 slurm clean
+.PHONY: help paper test check fuzz trial bench docs sb3 deep slurm clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -58,6 +58,9 @@ docs: .venv/ready ## write the reference pages from the code, and build the docu
 sb3: .venv-sb3/ready ## check and train with Stable-Baselines3, in an environment of its own
 	.venv-sb3/bin/python -m pytest -q -c pyproject.toml --rootdir . tests/sb3
 
+deep: .venv-sb3/ready ## compare deep learners with lacuna's agent under the same masks: hours; stop and go on at will
+	.venv-sb3/bin/python benchmarks/deep/run.py --workers $(JOBS)
+
 slurm: .venv/ready ## run a study on a real SLURM of one node, installed with apt-get if it is missing (needs root or sudo)
 	tests/slurm/run $(BIN)
 
@@ -83,6 +86,6 @@ endef
 .venv-sb3/ready: pyproject.toml constraints.txt
 	$(call new_environment,.venv-sb3)
 	.venv-sb3/bin/python -m pip install -c constraints.txt $(TORCH_OPTIONS) torch
-	.venv-sb3/bin/python -m pip install -c constraints.txt stable-baselines3 pytest
+	.venv-sb3/bin/python -m pip install -c constraints.txt stable-baselines3 sb3-contrib pytest
 	.venv-sb3/bin/python -m pip install -c constraints.txt -e .
 	@touch $@

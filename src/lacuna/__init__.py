@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lacuna.mdp.tabular import TabularMDP
     from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
     from lacuna.methods.table import METHODS, YARDSTICKS
-    from lacuna.missingness import Mechanism, MissingObservation, VectorMissingObservation
+    from lacuna.missingness import CarriedObservation, Mechanism, MissingObservation, VectorMissingObservation
     from lacuna.observing import (
         BinnedObservation,
         Binning,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         NoisyObservation,
     )
     from lacuna.protocol.file import TrialFile
+    from lacuna.running.imputed import ImputedObservation
     from lacuna.running.play import play
     from lacuna.running.problems import Problem
     from lacuna.running.run import Run
@@ -53,9 +54,11 @@ __all__ = [
     "AgentLike",
     "BinnedObservation",
     "Binning",
+    "CarriedObservation",
     "Comparison",
     "DelayedObservation",
     "FactoredObservation",
+    "ImputedObservation",
     "Lake",
     "Local",
     "Mechanism",
@@ -90,24 +93,34 @@ __all__ = [
 _HOME = {
     "Agent": "learning.agent",
     "AgentLike": "learning.own_method",
-    "Comparison": "comparing.comparison",
     "BinnedObservation": "observing",
     "Binning": "observing",
+    "CarriedObservation": "missingness",
+    "check_agent": "checks",
+    "check_mechanism": "checks",
+    "check_world": "checks",
+    "compare": "comparing.compare",
+    "Comparison": "comparing.comparison",
     "DEFAULT": "methods.settings",
     "DelayedObservation": "observing",
+    "evaluate": "mdp.solve",
     "FactoredObservation": "observing",
+    "ImputedObservation": "running.imputed",
     "Lake": "worlds.lake",
     "Local": "study.engines",
-    "METHODS": "methods.table",
     "Mechanism": "missingness",
+    "METHODS": "methods.table",
     "MissingObservation": "missingness",
-    "OwnMethod": "learning.own_method",
-    "Problem": "running.problems",
     "NoisyObservation": "observing",
-    "Problem": "running.trials",
+    "OwnMethod": "learning.own_method",
+    "play": "running.play",
+    "Problem": "running.problems",
     "Run": "running.run",
+    "run_study": "study.runner",
+    "run_trial": "running.trials",
+    "run_trials": "running.trials",
     "Settings": "methods.settings",
-    "UNPLANNED": "methods.settings",
+    "solve": "mdp.solve",
     "Space": "kernels.space",
     "Store": "study.store",
     "Study": "study.spec",
@@ -115,18 +128,9 @@ _HOME = {
     "TabularMDP": "mdp.tabular",
     "Trial": "live.trial",
     "TrialFile": "protocol.file",
+    "UNPLANNED": "methods.settings",
     "VectorMissingObservation": "missingness",
     "YARDSTICKS": "methods.table",
-    "check_agent": "checks",
-    "check_mechanism": "checks",
-    "check_world": "checks",
-    "compare": "comparing.compare",
-    "evaluate": "mdp.solve",
-    "play": "running.play",
-    "run_study": "study.runner",
-    "run_trial": "running.trials",
-    "run_trials": "running.trials",
-    "solve": "mdp.solve",
 }
 """Where each public name is defined; it is imported from there when it is first used."""
 

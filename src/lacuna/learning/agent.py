@@ -140,14 +140,20 @@ class Agent:
         return self._action
 
     @exclusive
-    def learn(self, reward: float, observation: Observation, terminated: bool) -> None:
+    def learn(
+        self, reward: float, observation: Observation, terminated: bool, *, action: int | None = None
+    ) -> None:  # fmt: skip
         """Take in what the last action led to.
 
         A reward that is missing or not finite is refused. After `terminated`, or where an episode is cut off, call
         `begin` with the first observation of the next one.
+
+        `action` is for an action that somebody else chose: another learner, or a person who did not do what `act` said.
+        It takes the place of the agent's own, and `act` need not have been called.
         """
-        if self._phase != "acted":
-            raise RuntimeError("learn() was called before act()")
+        if self._phase != "acted" and (action is None or self._phase == "new"):
+            raise RuntimeError(f"learn() was called before {'act()' if action is None else 'begin(observation)'}")
+        taken = self._action if action is None else whole_number("the action", action, 0, self.n_actions - 1)
         if isinstance(reward, bool) or not isinstance(reward, int | float | np.floating | np.integer):
             raise ValueError(f"the reward is {reward!r}; it must be a number: missing rewards cannot be learned from")
         # Not as a float: a whole number of Python may be too large for one.
@@ -158,7 +164,7 @@ class Agent:
         seen = read_observation(observation, self.space)
         self.make_room()
         uniforms = self.imputation.need(draws_per_step(self.rules))
-        learner.learn(self._action, float(reward), bool(terminated), seen, self.learner, uniforms)
+        learner.learn(taken, float(reward), bool(terminated), seen, self.learner, uniforms)
         self.steps += 1
         self._phase = "new" if terminated else "ready"
 

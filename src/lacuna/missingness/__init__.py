@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
+from lacuna.missingness.carried import CarriedObservation
 from lacuna.missingness.constructors import after_actions, bursts, mcar, mcolor, mfog, none, whole
 from lacuna.missingness.label import Classification, Label
 from lacuna.missingness.mechanism import Mechanism, RateBy
@@ -18,6 +19,7 @@ from lacuna.missingness.wrapper import MissingObservation
 
 __all__ = [
     "MECHANISMS",
+    "CarriedObservation",
     "Classification",
     "Label",
     "Mechanism",
