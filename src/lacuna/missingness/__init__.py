@@ -9,6 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from lacuna.missingness.constructors import after_actions, bursts, mcar, mcolor, mfog, none, whole
+from lacuna.missingness.empirical import by_seen, pattern_shares
 from lacuna.missingness.label import Classification, Label
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import MECHANISMS, parse
@@ -25,6 +26,7 @@ __all__ = [
     "after_actions",
     "bursts",
     "by_component",
+    "by_seen",
     "by_state",
     "by_true_state",
     "mcar",
@@ -32,6 +34,7 @@ __all__ = [
     "mfog",
     "none",
     "parse",
+    "pattern_shares",
     "whole",
 ]
 
