@@ -14,6 +14,7 @@ from lacuna.worlds.registry import make_world
 
 if TYPE_CHECKING:
     from lacuna.checks import check_agent, check_mechanism, check_world
+    from lacuna.fitting.fitted import FittedMissingness, from_masks
     from lacuna.kernels.space import Space
     from lacuna.learning.agent import Agent
     from lacuna.live.trial import Trial
@@ -39,6 +40,7 @@ __all__ = [
     "UNPLANNED",
     "YARDSTICKS",
     "Agent",
+    "FittedMissingness",
     "Lake",
     "Local",
     "Mechanism",
@@ -58,6 +60,7 @@ __all__ = [
     "check_mechanism",
     "check_world",
     "evaluate",
+    "from_masks",
     "make_world",
     "play",
     "run_study",
@@ -69,6 +72,7 @@ __all__ = [
 _HOME = {
     "Agent": "learning.agent",
     "DEFAULT": "methods.settings",
+    "FittedMissingness": "fitting.fitted",
     "Lake": "worlds.lake",
     "Local": "study.engines",
     "METHODS": "methods.table",
@@ -90,6 +94,7 @@ _HOME = {
     "check_mechanism": "checks",
     "check_world": "checks",
     "evaluate": "mdp.solve",
+    "from_masks": "fitting.fitted",
     "play": "running.play",
     "run_study": "study.runner",
     "run_trial": "running.trials",
