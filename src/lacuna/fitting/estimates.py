@@ -80,7 +80,8 @@ def independence(y: Flags, values: Integers, given: Floats, blocks: Integers) ->
         return None
     basis = np.column_stack([np.ones(y.size), given])
     targets = np.column_stack([y, *(group == v for v in range(q))]).astype(np.float64)
-    left = targets - basis @ np.linalg.lstsq(basis, targets, rcond=None)[0]
+    # By normal equations, many times faster for thousands of rows and a few columns between 0 and 1.
+    left = targets - basis @ (np.linalg.pinv(basis.T @ basis, hermitian=True) @ (basis.T @ targets))
     sums = np.stack([np.bincount(together, left[:, 0] * left[:, 1 + v], minlength=G) for v in range(q)], axis=1)
     return _hotelling(sums)
 

@@ -45,14 +45,17 @@ class PatternShare(NamedTuple):
 
 
 class Persistence(NamedTuple):
-    """How often a component is missing after a row in which it was missing, and after one in which it was seen."""
+    """How often a component is missing after a row in which it was missing, and after one in which it was seen.
+
+    p is that of no difference between the two; None if it cannot be tested.
+    """
 
     component: str
     after_missing: float
     se_after_missing: float
     after_seen: float
     se_after_seen: float
-    p: float
+    p: float | None
 
 
 class BurstParameter(NamedTuple):
@@ -127,8 +130,7 @@ def persistence_rows(log: MaskLog) -> Iterator[Persistence]:
         none = np.zeros((int(follows.sum()), 0))
         test = independence(now[follows], before[follows].astype(np.int64), none, log.blocks[follows])
         if again is not None and anew is not None:
-            p = float("nan") if test is None else test.p
-            yield Persistence(name, again.share, again.se, anew.share, anew.se, p)
+            yield Persistence(name, again.share, again.se, anew.share, anew.se, None if test is None else test.p)
 
 
 def burst_rows(log: MaskLog, chains: dict[str, tuple[ChainFit, ...]]) -> Iterator[BurstParameter]:
