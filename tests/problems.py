@@ -45,7 +45,8 @@ def mechanisms(mdp: TabularMDP) -> dict[str, Mechanism]:
     """One of every kind."""
     flooded = np.where(np.arange(mdp.n_states) % 2 == 1, 0.6, 0.1)[:, None] * np.ones(3)
     texts = ("none", "mcar:0.4", "mcolor:0.2,0.4,0.6", "mcolor-xy:0.1,0.2,0.3", "mfog:0.5,0.1", "whole:0.3",
-             "bursts:0.1,0.3", "bursts-each:0.2,0.4", "after:right=0.8,else=0.2")  # fmt: skip
+             "bursts:0.1,0.3", "bursts-each:0.2,0.4", "after:right=0.8,else=0.2",
+             "by:colour=0.2,0=0.1,1=0.5/0.3,2=0.9,else=0.4", "patterns:000=0.5,011=0.3,111=0.2")  # fmt: skip
     named = {text: parse(text, mdp) for text in texts}
     seen = by_component(mdp.space, "colour", (0.1, 0.5, 0.9), when_hidden=0.3)
     return named | {"latent": by_true_state(mdp, flooded), "driver": seen}

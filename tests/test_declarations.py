@@ -15,7 +15,7 @@ import pytest
 
 import lacuna
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.missingness import MECHANISMS, Mechanism, mcar
+from lacuna.missingness import MECHANISMS, Mechanism, mcar, parse
 from lacuna.missingness.registry import MechanismKind, mechanism
 from lacuna.missingness.tables import Where
 from lacuna.running.problems import Problem
@@ -194,15 +194,10 @@ def without_type(where, theta):  # type: ignore[no-untyped-def]
     return mcar(where, theta)
 
 
-def two_lists(where: Where, theta: float, rates: list[float]) -> Mechanism:
-    return mcar(where, [theta, *rates])
-
-
 @pytest.mark.parametrize(
     ("name", "build", "sentence"),
     [
         ("odd", without_type, "the mechanism 'odd' cannot be declared: its parameter where has no type"),
-        ("odd", two_lists, "beside a sequence there is no room for other numbers"),
         ("odd:2", mcar, "it needs a name without : or comma"),
         ("odd", lambda: None, "it needs a name without : or comma, and a first parameter"),
     ],
@@ -213,6 +208,18 @@ def test_a_mechanism_that_no_text_could_make_is_refused_when_it_is_declared(
     with pytest.raises((TypeError, ValueError), match=sentence):
         mechanism(name, "odd:X", "odd")(build)
     assert name not in MECHANISMS
+
+
+def test_a_list_beside_other_numbers_is_written_with_slashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def several(where: Where, theta: float, rates: list[float]) -> Mechanism:
+        return mcar(where, [theta, *rates])
+
+    monkeypatch.setitem(MECHANISMS, "several", MechanismKind("several", "several:THETA,RATES", "", several))
+    assert parse("several:0.1,0.2/0.3", 3).name == "mcar:0.1,0.2,0.3"
+    assert parse("several:0.1,0.2", 2).name == "mcar:0.1,0.2"
+    for text in ("several:0.1", "several:0.1,0.2,0.3", "several:0.1/0.2,0.3", "several:0.1,0.2/"):
+        with pytest.raises(ValueError, match=r"is not a mechanism: .*Write several:THETA,RATES"):
+            parse(text, 3)
 
 
 @pytest.mark.parametrize("rewards", [(-1, -10, 99.5), [-1, -10, 99.5], (-1.0, -10.0, 99.5)])

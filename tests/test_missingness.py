@@ -20,6 +20,7 @@ from lacuna.missingness import (
     after_actions,
     bursts,
     by_component,
+    by_seen,
     by_state,
     by_true_state,
     mcar,
@@ -27,6 +28,7 @@ from lacuna.missingness import (
     mfog,
     none,
     parse,
+    pattern_shares,
     whole,
 )
 from lacuna.missingness.label import pattern_probabilities, patterns
@@ -67,6 +69,12 @@ def every_mechanism() -> dict[str, Mechanism]:
         "whole by state": replace(by_state(SPACE, table[:, 0]), whole=True),
         "bursts": bursts(SPACE, 0.2, 0.4, 0.9, 0.1),
         "bursts by component": bursts(SPACE, 0.2, 0.4, 0.9, 0.1, per_component=True),
+        "bursts at unequal rates": bursts(SPACE, 0.2, 0.4, (0.9, 0.5, 0.7), (0.1, 0.2, 0.0)),
+        "unequal bursts": bursts(
+            SPACE, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), (0.9, 1, 0.8), (0, 0.1, 0.2), per_component=True),
+        "by what is seen": by_seen(SPACE, "colour", 0.4, {0: 0.1, 1: (0.5, 0.6), 2: 0.9}, (0.7, 0.2)),
+        "patterns": pattern_shares(SPACE, {"000": 0.3, "101": 0.4, "111": 0.2, "010": 0.1}),
+        "after actions, unequal": after_actions(SPACE, 3, {0: (0.8, 0.1, 0.4), 2: 0.2}, (0.5, 0.6, 0.7)),
         "after actions": after_actions(SPACE, 3, {0: 0.8, 2: 0.2}, 0.5),
         "everything": Mechanism(
             SPACE, rng.random((2, 3, 18, 3)), RateBy.SHOWN, DRIFT, 1, rng.random((2, 3, 18, 3)), name="everything"),
@@ -189,7 +197,10 @@ def test_arrays_are_copied_and_cannot_be_written_to() -> None:
 @pytest.mark.parametrize("text", [
     "none", "mcar:0.4", "mcar:0.1,0.2,0.3", "mcolor:0.2,0.4,0.6", "mcolor-xy:0.1,0.2,0.3", "mfog:0.5,0.0", "whole:0.3",
     "bursts:0.1,0.5", "bursts:0.1,0.5,0.9", "bursts:0.1,0.5,1.0,0.2", "bursts-each:0.1,0.5,0.9",
-    "after:0=0.5,3=1.0,else=0.1",
+    "after:0=0.5,3=1.0,else=0.1", "after:0=0.5/0.4/0.3,else=0.1", "bursts:0.1,0.5,0.9/0.8/0.7",
+    "bursts:0.1,0.5,1.0,0.2/0.1/0.0", "bursts-each:0.1/0.2/0.3,0.5", "bursts-each:0.1,0.5/0.6/0.7,1.0,0.1",
+    "by:colour=0.0,0=0.2,1=0.4/0.5,2=0.6,else=0.3", "by:row=0.25,5=1.0,else=0.1/0.2",
+    "patterns:000=0.5,011=0.25,111=0.25", "patterns:111=1.0",
 ])  # fmt: skip
 def test_a_name_is_the_text_that_makes_the_mechanism(text: str) -> None:
     mechanism = parse(text, LAKE)
@@ -200,10 +211,18 @@ def test_a_name_is_the_text_that_makes_the_mechanism(text: str) -> None:
 
 
 def test_every_mechanism_with_a_text_says_how_it_is_written() -> None:
-    assert len(MECHANISMS) == 9
+    assert len(MECHANISMS) == 11
     for name, kind in MECHANISMS.items():
         assert kind.written.startswith(name)
         assert kind.about
+
+
+def test_a_component_of_any_name_can_drive_others() -> None:
+    for name in ("a,b", "x=1", "50%", " lead", "else", "0", "größe"):
+        space = Space((2, 2), ("other", name))
+        made = by_seen(space, name, 0.5, {0: 0.1, 1: 0.9}, 0.3)
+        assert np.array_equal(parse(made.name, space).rates, made.rates), name
+    assert parse("by:1=0.5,0=0.1,else=0.3", Space((2, 2))).driver == 1
 
 
 def test_actions_can_be_given_by_name() -> None:
@@ -232,6 +251,25 @@ def test_actions_can_be_given_by_name() -> None:
     ("bursts:0.1", SPACE, r"it has 1 value. Write bursts:ENTER"),
     ("bursts:0.1,2", SPACE, r"leave of bursts is 2.0; it must be a number between 0 and 1"),
     ("bursts-each:0.1,0.2", 9, r"bursts-each has 9 components; a chain for each needs 2\^d modes, so at most 8"),
+    ("bursts:0.1/0.2/0.3,0.5", SPACE, r"enter of bursts is \(0.1, 0.2, 0.3\); one chain needs one number"),
+    ("bursts:0.1,0.5,0.9/1", SPACE, r"inside of bursts has 2 rates for 3 components"),
+    ("bursts-each:0.1/0.2,0.5", SPACE, r"enter of bursts-each has 2 rates for 3 components"),
+    ("by", SPACE, r"it names no component. Write by:COMPONENT=RATE"),
+    ("by:colour", SPACE, r"'colour' has no =. Write by:"),
+    ("by:depth=0", SPACE, r"no component is called 'depth'"),
+    ("by:colour=0,0=0.1,0=0.2", SPACE, r"'0' is given twice"),
+    ("by:colour=0,red=0.1", SPACE, r"'red' is not a value of colour; values are whole numbers"),
+    ("by:colour=0,3=0.1", SPACE, r"by colour has a rate for the value 3; it has values 0 to 2"),
+    ("by:colour=2", SPACE, r"the rate of colour itself is 2.0; it must be a number between 0 and 1"),
+    ("by:colour=0,0=0.1/0.2/0.3", SPACE, r"for the value 0 has 3 rates for 2 components \('row', 'column'\)"),
+    ("by:0=0.1", 1, r"by x0 needs another component to hide"),
+    ("patterns", SPACE, r"it names no pattern. Write patterns:"),
+    ("patterns:01=1", SPACE, r"the pattern '01' must have 3 digits, 1 for hidden and 0 for seen"),
+    ("patterns:012=1", SPACE, r"the pattern '012' must have 3 digits"),
+    ("patterns:011=0.5", SPACE, r"the shares of the patterns add up to 0.5, not 1"),
+    ("patterns:011=0.5,011=0.5", SPACE, r"'011' is given twice"),
+    ("patterns:011=2,000=-1", SPACE, r"the share of 000 is -1.0; it must be a number between 0 and 1"),
+    ("after:0=0.1/0.2/0.3", world(), r"action 0 of after has 3 rates for 2 components"),
     ("after:0=0.5", SPACE, r"it needs to know how many actions there are"),
     ("after", LAKE, r"it names no action"),
     ("after:0", LAKE, r"'0' has no rate"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lacuna.checks import check_agent, check_mechanism, check_world
     from lacuna.comparing.compare import compare
     from lacuna.comparing.comparison import Comparison
+    from lacuna.fitting.fitted import FittedMissingness, from_masks
     from lacuna.kernels.space import Space
     from lacuna.learning.agent import Agent
     from lacuna.learning.own_method import AgentLike, OwnMethod
@@ -58,6 +59,7 @@ __all__ = [
     "Comparison",
     "DelayedObservation",
     "FactoredObservation",
+    "FittedMissingness",
     "ImputedObservation",
     "Lake",
     "Local",
@@ -82,6 +84,7 @@ __all__ = [
     "check_world",
     "compare",
     "evaluate",
+    "from_masks",
     "make_world",
     "play",
     "run_study",
@@ -105,6 +108,8 @@ _HOME = {
     "DelayedObservation": "observing",
     "evaluate": "mdp.solve",
     "FactoredObservation": "observing",
+    "FittedMissingness": "fitting.fitted",
+    "from_masks": "fitting.fitted",
     "ImputedObservation": "running.imputed",
     "Lake": "worlds.lake",
     "Local": "study.engines",

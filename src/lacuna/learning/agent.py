@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna import display
 from lacuna.kernels.exclusive import Entry, exclusive
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
-from lacuna.learning import checkpoint, learner
+from lacuna.learning import checkpoint, learner, picture
 from lacuna.learning.checkpoint import Phase
 from lacuna.learning.learner import draws_per_step
 from lacuna.learning.observation import Observation, read_observation
@@ -273,6 +274,16 @@ class Agent:
     def __repr__(self) -> str:
         K = f", K={self.settings.K}" if self.method.multiple else ""
         return f"Agent({self.method.name!r}{K}, {self.steps} steps, seed={self.seed})"
+
+    def _repr_html_(self) -> str:
+        chosen = [(name, value) for name, value in self.settings.as_dict().items() if name in self.settings.unusual()]
+        about = [("steps", self.steps), ("decisions", self.decisions), ("seed", self.seed)]
+        names = " × ".join(f"{name} {n}" for name, n in zip(self.space.names, self.space.sizes, strict=True))
+        policy = picture.policy_html(self.space, self.Q, picture.signs_of((), self.n_actions))
+        return display.card(
+            f"Agent: {self.method.name}", display.facts(about), display.facts(chosen),
+            display.facts([("states", names), ("actions", self.n_actions)]), policy,
+        )  # fmt: skip
 
     @exclusive
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

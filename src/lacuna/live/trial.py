@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from lacuna.kernels.exclusive import Entry as Door
@@ -29,6 +28,7 @@ from lacuna.live.state import TrialState
 from lacuna.live.writer import Writer, begin_trial
 from lacuna.protocol.context import Reading
 from lacuna.protocol.file import TrialFile
+from lacuna.quantities import counted
 from lacuna.record.events import now
 from lacuna.record.keys import Secret, words
 from lacuna.record.log import Head, check
@@ -137,10 +137,11 @@ class Trial:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"Trial({self.file.name!r}, {counted(len(self.state.people), 'participant')})"
 
     # --- participants ------------------------------------------------------------------------------------------------
 
@@ -265,8 +266,7 @@ class Trial:
         body = check(self.store.entry(seq))
         if body is None:
             raise StoreError(f"the decision was erased from the log: event {seq}")
-        differs = body["request"] != request
-        text = "asked again, with another request" if differs else "asked again"
+        text = "asked again, with another request" if (differs := body["request"] != request) else "asked again"
         self.writer.commit([{"kind": "note", "p": p, "t": t, "text": text, "request": request}])
         return Decision.of(body, self.file, repeated=True, differs=differs)
 

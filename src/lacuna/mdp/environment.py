@@ -141,6 +141,9 @@ class TabularEnv(gymnasium.Env[Shown, np.int64]):
             return self.painter.picture(self.true_state, self.hidden)
         return self.painter.text(self.true_state, self.hidden)
 
+    def __repr__(self) -> str:
+        return f"TabularEnv({self.mdp.name!r})"
+
     def _checked(self, action: np.int64 | int) -> int:
         try:
             a = index(action)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna import display
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import Space
 from lacuna.mdp.painter import Painter
@@ -229,6 +230,17 @@ class TabularMDP:
     def __repr__(self) -> str:
         shows = " x ".join(f"{name} {n}" for name, n in zip(self.space.names, self.space.sizes, strict=True))
         return f"TabularMDP({self.name!r}, {self.n_states} states, {self.n_actions} actions, shows {shows})"
+
+    def _repr_html_(self) -> str:
+        kind = "episodes end" if self.terminates else "continuing"
+        about = [("true states", self.n_states), ("outcomes", self.next_state.size), ("task", kind),
+                 ("cut off after", self.max_steps or None)]  # fmt: skip
+        rewards = f"{self.reward.min():g} to {self.reward.max():g}" if self.reward.size else "none"
+        parts = [display.table(["component", "values"], zip(self.space.names, self.space.sizes, strict=True))]
+        parts.append(display.facts([("actions", ", ".join(self.action_names[:20])), ("rewards", rewards)]))
+        regions = [(name, int(states.sum())) for name, states in self.regions.items()]
+        parts += [display.table(["region", "true states"], regions)] if regions else []
+        return display.card(f"{self.name}: a decision problem", display.facts(about), *parts)
 
     @property
     def n_states(self) -> int:

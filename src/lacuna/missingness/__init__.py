@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 
 from lacuna.missingness.carried import CarriedObservation
 from lacuna.missingness.constructors import after_actions, bursts, mcar, mcolor, mfog, none, whole
+from lacuna.missingness.empirical import by_seen, pattern_shares
 from lacuna.missingness.label import Classification, Label
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import MECHANISMS, parse
@@ -29,6 +30,7 @@ __all__ = [
     "after_actions",
     "bursts",
     "by_component",
+    "by_seen",
     "by_state",
     "by_true_state",
     "mcar",
@@ -36,6 +38,7 @@ __all__ = [
     "mfog",
     "none",
     "parse",
+    "pattern_shares",
     "whole",
 ]
 

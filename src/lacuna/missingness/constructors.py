@@ -12,8 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from lacuna.kernels.space import Space
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness.mechanism import Mechanism
-from lacuna.missingness.registry import as_number, mechanism
-from lacuna.missingness.tables import Where, by_component, by_state, by_true_state, checked_rates, empty_table, space_of
+from lacuna.missingness.registry import as_numbers, mechanism
+from lacuna.missingness.tables import (
+    Rates,
+    Where,
+    by_component,
+    by_state,
+    by_true_state,
+    checked_rates,
+    empty_table,
+    rate_of_each,
+    space_of,
+    written,
+)
 from lacuna.validation import number, shown
 
 MAX_BURST_COMPONENTS = 8
@@ -33,7 +44,7 @@ def none(where: Where) -> Mechanism:
 
 
 @mechanism("mcar", "mcar:THETA or mcar:T0,T1,…", "constant rates, one for all components or one for each")
-def mcar(where: Where, theta: float | Sequence[float]) -> Mechanism:
+def mcar(where: Where, theta: Rates) -> Mechanism:
     """Each component is hidden at a constant rate, the same for all or one per component.
 
     Examples
@@ -42,11 +53,8 @@ def mcar(where: Where, theta: float | Sequence[float]) -> Mechanism:
     ('mcar:0.4', 'mcar:0.1,0.2,0.3')
     """
     space = space_of(where)
-    thetas = checked_rates("theta of mcar", theta)
-    if thetas.size not in {1, space.d}:
-        raise ValueError(f"mcar has {thetas.size} rates for {space.d} components {space.names}; give 1 or {space.d}")
-    one = thetas[:1] if len(set(map(repr, thetas.tolist()))) == 1 else thetas
-    return Mechanism(space, np.broadcast_to(thetas, (1, 1, 1, space.d)), name=_name("mcar", one))
+    thetas = rate_of_each("theta of mcar", theta, space)
+    return Mechanism(space, thetas[None, None, None], name=f"mcar:{written(thetas, ',')}")
 
 
 @mechanism("whole", "whole:THETA", "the whole vector or nothing")
@@ -175,7 +183,7 @@ def _shown_region(mdp: TabularMDP, region: NDArray[np.bool_]) -> NDArray[np.bool
 )  # fmt: skip
 @mechanism("bursts", "bursts:ENTER,LEAVE[,INSIDE[,OUTSIDE]]", "once lost, tends to stay lost")
 def bursts(
-    where: Where, enter: float, leave: float, inside: float = 1.0, outside: float = 0.0, *, per_component: bool = False
+    where: Where, enter: Rates, leave: Rates, inside: Rates = 1.0, outside: Rates = 0.0, *, per_component: bool = False
 ) -> Mechanism:
     """Loss in bursts: a hidden on/off chain, moved before every mask; once lost, tends to stay lost.
 
@@ -184,9 +192,10 @@ def bursts(
     where
         A space, a world or a number of components.
     enter, leave
-        Probability that a burst begins, and that it ends, at each step. The chain starts outside.
+        Probability that a burst begins, and that it ends, at each step. The chain starts outside. With `per_component`,
+        one for all or one for each.
     inside, outside
-        Rate of every component during a burst and between bursts.
+        Rate of every component during a burst and between bursts; one for all, or one for each.
     per_component
         False: one chain for the whole vector. True: a chain of its own for each component (at most 8).
 
@@ -194,24 +203,30 @@ def bursts(
     --------
     >>> bursts(3, 0.1, 0.5).label, bursts(3, 0.1, 0.5, per_component=True).rates.shape[0]
     ('MCAR', 8)
+    >>> bursts(2, 0.1, 0.5, (0.9, 1.0)).name
+    'bursts:0.1,0.5,0.9/1.0'
     """
     space = space_of(where)
     kind = "bursts-each" if per_component else "bursts"
     given = {"enter": enter, "leave": leave, "inside": inside, "outside": outside}
-    enter, leave, inside, outside = (number(f"{what} of {kind}", value, 0, 1) for what, value in given.items())
+    values = {what: rate_of_each(f"{what} of {kind}", value, space) for what, value in given.items()}
+    enters, leaves, insides, outsides = values.values()
+    for what in ("enter", "leave"):
+        if not per_component and np.ptp(values[what]):
+            raise ValueError(f"{what} of {kind} is {shown(given[what])}; one chain needs one number")
     if per_component and space.d > MAX_BURST_COMPONENTS:
         raise ValueError(
             f"{kind} has {space.d} components; a chain for each needs 2^d modes, so at most {MAX_BURST_COMPONENTS}"
         )
-    one = np.array([[1 - enter, enter], [leave, 1 - leave]])
     chain = np.ones((1, 1))
-    for _ in range(space.d if per_component else 1):
-        chain = np.kron(chain, one)
+    for begin, end in zip(enters, leaves, strict=True) if per_component else [(enters[0], leaves[0])]:
+        chain = np.kron(chain, np.array([[1 - begin, begin], [end, 1 - end]]))
     modes = np.arange(chain.shape[0])[:, None]
     burst = (modes >> np.arange(space.d - 1, -1, -1)) & 1 if per_component else np.repeat(modes, space.d, axis=1)
-    rates = np.where(burst == 1, inside, outside)
-    extras = [inside, outside] if outside else [inside] if inside != 1 else []
-    return Mechanism(space, rates[:, None, None, :], chain=chain, name=_name(kind, [enter, leave, *extras]))
+    rates = np.where(burst == 1, insides, outsides)
+    kept = 4 if outsides.any() else 3 if (insides != 1).any() else 2
+    text = ",".join(written(value) for value in list(values.values())[:kept])
+    return Mechanism(space, rates[:, None, None, :], chain=chain, name=f"{kind}:{text}")
 
 
 def _read_rates_by_action(values: list[str], where: Where, n_actions: int | None) -> tuple[Any, ...]:
@@ -222,16 +237,16 @@ def _read_rates_by_action(values: list[str], where: Where, n_actions: int | None
         raise ValueError("it needs to know how many actions there are")
     if not values:
         raise ValueError("it names no action")
-    rates: dict[int, float] = {}
-    otherwise = 0.0
+    rates: dict[int, Rates] = {}
+    otherwise: Rates = 0.0
     for value in values:
         action, equals, rate = (piece.strip() for piece in value.partition("="))
         if not equals:
             raise ValueError(f"{shown(value)} has no rate")
         if action == "else":
-            otherwise = as_number(rate)
+            otherwise = as_numbers(rate)
         elif action in names or action.isdecimal():
-            rates[names.index(action) if action in names else int(action)] = as_number(rate)
+            rates[names.index(action) if action in names else int(action)] = as_numbers(rate)
         else:
             known = f"; there are {', '.join(names)}" if names else ", which must be given by number"
             raise ValueError(f"no action is called {shown(action)}{known}")
@@ -239,8 +254,8 @@ def _read_rates_by_action(values: list[str], where: Where, n_actions: int | None
 
 
 @mechanism("after", "after:ACTION=RATE,…[,else=RATE]", "rates by the action just taken", read=_read_rates_by_action)
-def after_actions(where: Where, n_actions: int, rates: Mapping[int, float], otherwise: float = 0.0) -> Mechanism:
-    """Every component is hidden more (or less) often right after given actions.
+def after_actions(where: Where, n_actions: int, rates: Mapping[int, Rates], otherwise: Rates = 0.0) -> Mechanism:
+    """Components are hidden more (or less) often right after given actions.
 
     Parameters
     ----------
@@ -249,7 +264,7 @@ def after_actions(where: Where, n_actions: int, rates: Mapping[int, float], othe
     n_actions
         Number of actions of the world.
     rates
-        Rate after each of the actions named.
+        Rate after each of the actions named; one for all components, or one for each.
     otherwise
         Rate after any other action, and before the first.
 
@@ -260,13 +275,14 @@ def after_actions(where: Where, n_actions: int, rates: Mapping[int, float], othe
     ('after:1=0.5,else=0.1', 'MAR')
     """
     space = space_of(where)
-    table = np.full((1, n_actions + 1, 1, space.d), number("else of after", otherwise, 0, 1))
+    rest = rate_of_each("else of after", otherwise, space)
+    table = np.tile(rest, (1, n_actions + 1, 1, 1))
     for action, theta in rates.items():
         if not 0 <= action < n_actions:
             raise ValueError(f"after has a rate for action {action}; there are actions 0 to {n_actions - 1}")
-        table[0, action] = number(f"action {action} of after", theta, 0, 1)
-    text = [f"{action}={float(theta)!r}" for action, theta in sorted(rates.items())]
-    return Mechanism(space, table, name=f"after:{','.join([*text, f'else={float(otherwise)!r}'])}")
+        table[0, action] = rate_of_each(f"action {action} of after", theta, space)
+    text = [f"{action}={written(table[0, action, 0])}" for action in sorted(rates)]
+    return Mechanism(space, table, name=f"after:{','.join([*text, f'else={written(rest)}'])}")
 
 
 def _name(kind: str, values: Iterable[float]) -> str:

@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna import display
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.mdp.tabular import first_of, frozen_copy
 from lacuna.missingness.label import LABELS, Classification, Label, classify
+from lacuna.validation import shown
 
 
 class RateBy(IntEnum):
@@ -230,6 +232,24 @@ class Mechanism:
 
     def __repr__(self) -> str:
         return f"Mechanism({self.name!r}, components={', '.join(self.space.names)})"
+
+    def _repr_html_(self) -> str:
+        tables = [self.rates] if self.fallback is None else [self.rates, self.fallback]
+        low, high = (
+            extreme([extreme(table, axis=(0, 1, 2)) for table in tables], axis=0) for extreme in (np.min, np.max)
+        )
+        rows = [(name, float(a), float(b)) for name, a, b in zip(self.space.names, low, high, strict=True)]
+        about = [("label", self.label), ("modes", self.rates.shape[0]), ("rates by", self._rates_by)]
+        return display.card(
+            shown(self.name), display.facts(about), display.paragraph(f"{self.label}: {self.reason}."),
+            display.table(["component", "lowest rate", "highest rate"], rows),
+        )  # fmt: skip
+
+    @property
+    def _rates_by(self) -> str:
+        words = {RateBy.CONSTANT: [], RateBy.SHOWN: ["state"], RateBy.TRUE: ["true state"]}[self.by]
+        words = [*words, *(["action"] if self.n_actions else []), *(["mode"] if self.rates.shape[0] > 1 else [])]
+        return " and ".join(words) or "nothing"
 
 
 @kernel

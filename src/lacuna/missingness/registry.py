@@ -37,12 +37,14 @@ class MechanismKind:
             return self.read(values, where, n_actions)
         _, *taken = _positional(self.build)
         types = parameter_types(f"the mechanism {self.name!r}", self.build)
-        a_list = any(_is_sequence(types[one.name]) for one in taken)
+        lists = [_is_sequence(types[one.name]) for one in taken]
         least = sum(one.default is Parameter.empty for one in taken)
-        if len(values) < least or (len(values) > len(taken) and not a_list):
+        if len(values) < least or (len(values) > len(taken) and lists != [True]):
             raise ValueError(f"it has {counted(len(values), 'value')}")
-        numbers = tuple(as_number(value) for value in values)
-        return (numbers,) if a_list else numbers
+        if lists == [True]:
+            return (tuple(as_number(value) for value in values),)
+        readers: list[Callable[[str], Any]] = [as_numbers if a_list else as_number for a_list in lists]
+        return tuple(read(value) for read, value in zip(readers, values, strict=False))
 
 
 MECHANISMS: dict[str, MechanismKind] = {}
@@ -57,7 +59,8 @@ def mechanism(
     """Declare a mechanism: the constructor it decorates makes one from a space or world, and from numbers.
 
     How many numbers its text takes follows from the constructor: one for each positional parameter after the first,
-    fewer if some have defaults, or any number if the parameter is a sequence.
+    fewer if some have defaults, or any number if the only parameter is a sequence. A sequence beside other parameters is
+    written with slashes: ``0.1/0.2/0.3``.
 
     Parameters
     ----------
@@ -89,8 +92,6 @@ def mechanism(
         types = list(parameter_types(what, build).values())
         if not types or set(name) & set(":, "):
             raise ValueError(f"{what} cannot be declared: it needs a name without : or comma, and a first parameter")
-        if read is None and any(map(_is_sequence, types[1:])) and len(_positional(build)) > 2:
-            raise ValueError(f"{what} cannot be declared: beside a sequence there is no room for other numbers")
         if known is not None and known.build.__module__ != build.__module__:
             raise ValueError(f"{what} is declared by {known.build.__module__} already")
         MECHANISMS[name] = MechanismKind(name, written, about, build, read, options)
@@ -120,7 +121,7 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     >>> parse("mcra:0.4", 3)
     Traceback (most recent call last):
     ValueError: no mechanism is called 'mcra' (did you mean 'mcar'?); there are none, mcar, whole, mcolor, mcolor-xy,
-    mfog, bursts, bursts-each, after
+    mfog, bursts, bursts-each, after, by, patterns
     """
     if not isinstance(text, str):
         raise TypeError(f"a mechanism is written as text, e.g. 'mcar:0.4', not {shown(text)}")
@@ -186,6 +187,11 @@ def as_number(value: str) -> float:
         return float(value)
     except ValueError:
         raise ValueError(f"{shown(value)} is not a number") from None
+
+
+def as_numbers(value: str) -> tuple[float, ...]:
+    """Read one number, or several with slashes between them."""
+    return tuple(as_number(one) for one in value.split("/"))
 
 
 def _is_sequence(wanted: Any) -> bool:

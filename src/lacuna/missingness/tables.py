@@ -16,6 +16,9 @@ from lacuna.validation import number, shown
 Where = Space | TabularMDP | int
 """What a mechanism is for: a space, a world, or just a number of components whose sizes do not matter (`Box`)."""
 
+Rates = float | Sequence[float] | NDArray[np.float64]
+"""One rate for all components, or one for each."""
+
 MAX_COMPONENTS = 1_000_000
 
 MAX_ENTRIES = 10**8
@@ -130,6 +133,20 @@ def checked_rates(what: str, values: ArrayLike) -> NDArray[np.float64]:
     if flat.ndim != 1 or not flat.size:
         raise ValueError(f"{what} must be a number or a list of numbers, not {shown(values)}")
     return np.array([number(what, value, 0, 1) for value in flat.tolist()])
+
+
+def rate_of_each(what: str, values: Rates, space: Space) -> NDArray[np.float64]:
+    """Give the rate of every component, from one for all or one for each."""
+    rates = checked_rates(what, values)
+    if rates.size not in {1, space.d}:
+        raise ValueError(f"{what} has {rates.size} rates for {space.d} components {space.names}; give 1 or {space.d}")
+    return np.broadcast_to(rates, space.d).copy()
+
+
+def written(rates: NDArray[np.float64], between: str = "/") -> str:
+    """Give rates as text: one number if they are all the same."""
+    texts = [repr(float(rate)) for rate in rates]
+    return texts[0] if len(set(texts)) == 1 else between.join(texts)
 
 
 def empty_table(space: Space, n_rows: int) -> NDArray[np.float64]:

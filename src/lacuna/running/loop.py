@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna import display
 from lacuna.kernels.codes import copy_into
 from lacuna.kernels.compiled import inner, kernel
 from lacuna.learning.learner import act, begin, fits, learn
 from lacuna.methods.memory import Learner
+from lacuna.quantities import counted
 from lacuna.running.knowledge import Knowledge
 from lacuna.running.measures import Notes, Tally, note, score
 from lacuna.running.scene import FRESH, Numbers, Scene, Step, enter, go, has_numbers
@@ -32,6 +34,18 @@ class Trace(NamedTuple):
     pathways: NDArray[np.int64]
     ended: NDArray[np.int64]
     truncated: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"Trace({counted(len(self.state), 'step')}, {self.seen.shape[1]} components)"
+
+    def _repr_html_(self) -> str:
+        seen = [" ".join("?" if value < 0 else str(value) for value in row) for row in self.seen[:8].tolist()]
+        columns = (self.state, self.action, self.reward, self.arrival, self.ended, self.truncated)
+        rows = zip(*(column[:8].tolist() for column in columns), seen, strict=True)
+        left = max(0, len(self.state) - 8)
+        head = ["state", "action", "reward", "arrival", "ended", "cut off", "seen (? is hidden)"]
+        about = [("hidden", f"{float((self.seen < 0).mean()):.1%}" if self.seen.size else None), ("more steps", left)]
+        return display.card(repr(self), display.table(head, rows), display.facts(about))
 
 
 class Record(NamedTuple):

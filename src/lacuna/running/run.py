@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna import display
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.exclusive import Entry, exclusive
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.streams import Stream
-from lacuna.learning import checkpoint
+from lacuna.learning import checkpoint, picture
 from lacuna.learning.agent import Agent
 from lacuna.learning.learner import draws_per_step, may_explore
 from lacuna.mdp.environment import TabularEnv
@@ -213,6 +214,20 @@ class Run:
     def figures(self) -> dict[str, Any]:
         """The figures of the run so far."""
         return figures(self.tally, self.player.rules, self._idle)
+
+    def __repr__(self) -> str:
+        who = f"{self.player.settings.method!r}, {self.mdp.name!r}, {self.mechanism.name!r}"
+        return f"Run({who}, {self.steps} steps, seed={self.player.imputation.seed})"
+
+    def _repr_html_(self) -> str:
+        kept = ("mean_total_reward", "reward_per_step", "mean_path_length", "mean_bad_steps", "episodes")
+        found = self.figures() if self.steps else {}
+        about = [("steps", self.steps), ("seed", self.player.imputation.seed), ("label", self.mechanism.label)]
+        measured = [(name.replace("_", " "), found.get(name)) for name in kept]
+        signs = picture.signs_of(self.mdp.action_names, self.mdp.n_actions)
+        policy = "" if isinstance(self.player, Yardstick) else picture.policy_html(self.mdp.space, self.agent.Q, signs)
+        title = f"Run: {self.player.settings.method} in {self.mdp.name}, {self.mechanism.name}"
+        return display.card(title, display.facts(about), display.facts(measured), policy)
 
     def close(self) -> None:
         """Do nothing: a run holds nothing open."""

@@ -67,6 +67,9 @@ class Yardstick:
         self.exploration = Stream(seed, "exploration")
         self.steps = 0
 
+    def __repr__(self) -> str:
+        return f"Yardstick({self.method.name!r}, {self.steps} steps, seed={self.imputation.seed})"
+
     @property
     def learner(self) -> Learner:
         """All of it as kernels see it."""

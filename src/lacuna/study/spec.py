@@ -15,12 +15,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from lacuna import display
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.learning.own_method import AnyMethod, OwnMethod
 from lacuna.methods.settings import SETTINGS, Settings, settings_of
 from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
 from lacuna.missingness.registry import source_of
 from lacuna.parameters import Frozen, as_tuples, frozen, write_call
+from lacuna.quantities import counted
 from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
 from lacuna.running.knowledge import check_horizon
 from lacuna.running.problems import AnyProblem, Problem, problem_in
@@ -126,7 +128,7 @@ class StudySpec(BaseModel):
     """Whether the first state of every episode is fully observed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study:
     """A checked study: its worlds and mechanisms, its settings, and how often and how long each is run."""
 
@@ -214,6 +216,20 @@ class Study:
         """Steps at which the running sums are noted."""
         n, steps = self.spec.curve_points, self.spec.steps
         return tuple(sorted({*self.spec.curve_times, *(max(1, steps * (i + 1) // n) for i in range(n))}))
+
+    def __repr__(self) -> str:
+        return f"Study({self.spec.name!r}, {counted(len(self), 'run')})"
+
+    def _repr_html_(self) -> str:
+        spec = self.spec
+        rows = [(world, ", ".join(f"{key}={value}" for key, value in parameters), missingness)
+                for world, parameters, missingness in self.problems]  # fmt: skip
+        about = [("runs", len(self)), ("settings", len(self.settings)), ("trials", spec.trials), ("steps", spec.steps)]
+        methods = ", ".join(dict.fromkeys(method.name for method in spec.methods))
+        return display.card(
+            f"Study: {spec.name}", display.facts(about), display.facts([("methods", methods)]),
+            display.table(["world", "parameters", "missingness"], rows),
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.problems) * len(self.settings) * self.spec.trials

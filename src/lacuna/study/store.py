@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lacuna import display
 from lacuna.files import write_whole
 from lacuna.methods.settings import SETTINGS
 from lacuna.study import heartbeats
@@ -168,6 +169,14 @@ class Store:
             with suppress(FileNotFoundError):
                 if left.is_file() and time.time() - left.stat().st_mtime > _STALE:
                     left.unlink()
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        rows = [(study.spec.name, len(study), len(study.spec.methods)) for study in self.studies()]
+        about = display.facts([("runs done", len(self.done())), ("damaged files", len(self.damaged) or None)])
+        return display.card(repr(self), about, display.table(["study", "runs", "methods"], rows))
 
     @classmethod
     def existing(cls, path: str | Path) -> Store:
