@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,18 @@ class Comparison:
             pl.col("low").fill_null(mean), pl.col("high").fill_null(mean),
         )  # fmt: skip
         return chart_of(points, [Panel(hiding, f"reward per step, {hiding}") for hiding in self.missingness], styles)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page of one HTML file: rewards, curves, paired differences and a table; needs the extra ``report``.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        from lacuna.report.study import report  # noqa: PLC0415  an extra
+
+        return report(self.runs, path, title=self._title)
 
     @property
     def _title(self) -> str:

@@ -11,7 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.missingness.wrapper import components_of
+from lacuna.observing.components import components_of
 
 Env = gym.Env[Any, Any]
 
