@@ -143,6 +143,11 @@ PAGES: dict[str, Page] = {
             "lacuna.study.engines": ("Dask", "run_on_slurm"),
         },
     ),
+    "summaries": Page(
+        "Tables of a study",
+        "From a table of runs to means, curves, paired differences and scores over tasks; and two stores compared.",
+        {"lacuna.study.outcomes": (), "lacuna.study.summaries": (), "lacuna.study.store_comparison": ()},
+    ),
     "statistics": Page(
         "Statistics",
         "Estimates over trials, with intervals.",
@@ -161,7 +166,17 @@ PAGES: dict[str, Page] = {
     "report": Page(
         "Charts and pages",
         "Charts as files, and pages of one file. They need the extra `report`.",
-        {"lacuna.report.page": (), "lacuna.report.files": (), "lacuna.report.panels": (), "lacuna.report.styles": ()},
+        {
+            "lacuna.report.study": (),
+            "lacuna.report.charts": (),
+            "lacuna.report.findings": (),
+            "lacuna.report.study_files": (),
+            "lacuna.report.page": (),
+            "lacuna.report.tables": (),
+            "lacuna.report.files": (),
+            "lacuna.report.panels": (),
+            "lacuna.report.styles": (),
+        },
     ),
 }
 

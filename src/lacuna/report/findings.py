@@ -1,4 +1,4 @@
-"""What a chart shows, in a sentence that is computed, and claims no difference that the trials leave open."""
+"""What a chart shows, in a sentence that is computed, and states no difference that the trials leave open."""
 
 from __future__ import annotations
 

@@ -136,9 +136,9 @@ class _Shown:
         found = []
         for measure in self.measures:
             headings = [on_rewards(outcomes.values(measure), outcomes, measure.name)]
-            if self.order:
-                against = self.order[0]
-                headings.append(on_differences(differences(outcomes, measure, against), against, outcomes.methods))
+            scores = Scores(outcomes, measure)
+            if len(scores.tasks) > 1 and len(outcomes.methods) > 1:
+                headings.append(on_scores(scores, outcomes))
             text = Markup(" ").join(f"{heading}." for heading in headings)
             found.append(Markup('<p class="short" {}>{}</p>').format(when(*self.key(measure)), text))
         amounts = numbers(
@@ -150,7 +150,9 @@ class _Shown:
         )
         hint = paragraphs(
             "“Clearly” means: the p value of the paired difference over trials (Student's t), corrected by Holm's "
-            "method for all comparisons made together, is at most 5 %. "
+            "method for all comparisons made together, is at most 5 %. A method is clearly best if it is clearly ahead "
+            "of every other one; this is corrected for having looked for the best, too, so a single difference may be "
+            "clear where no method is clearly best. "
             + outcomes.how_chosen()
         )  # fmt: skip
         return Markup("\n").join([*notes, *found, amounts, hint])

@@ -68,11 +68,11 @@ def missing_runs(studies: Sequence[Study], done: set[str]) -> list[str]:
     ... steps = 1000
     ... trials = 2
     ... missingness = ["mcar:0.2"]
-    ... worlds = [{name = "lake"}]
+    ... worlds = [{name = "corridor"}]
     ... methods = [{name = "last-observed"}]
     ... ''')
     >>> missing_runs([study], {next(study.runs()).id})
-    ['first lacks 1 of 2 runs: last-observed in lake, mcar:0.2 (trial 1)']
+    ['first lacks 1 of 2 runs: last-observed in corridor, mcar:0.2 (trial 1)']
     """
     told = []
     for study in studies:
@@ -109,9 +109,9 @@ def as_toml(data: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> print(as_toml({"name": "first", "worlds": [{"name": "lake", "stay": True}], "steps": 1000}))
+    >>> print(as_toml({"name": "first", "worlds": [{"name": "corridor", "length": 5}], "steps": 1000}))
     name = "first"
-    worlds = [{name = "lake", stay = true}]
+    worlds = [{name = "corridor", length = 5}]
     steps = 1000
     <BLANKLINE>
     """
