@@ -116,7 +116,7 @@ def test_a_hidden_value_changes_nothing_that_is_shown_now_or_later(
         if way == "carried":
             return walk(CarriedObservation(noted), 30, seed), masks
         bins = [[-1.0, 0.0, 1.0]] * 3 if numbers else None
-        show = way if numbers or way in OF_VALUES else "shares"
+        show: Any = way if numbers or way in OF_VALUES else "shares"
         return walk(ImputedObservation(noted, show=show, bins=bins), 30, seed), masks
 
     values, others = draw(), draw()
@@ -288,8 +288,8 @@ def test_what_is_shown_is_what_the_pathways_say() -> None:
             uncertain += part.max() < 1
     assert uncertain > 50
     pathways = np.array(envs["mode"].agent.pathways)
-    states, counts = np.unique(pathways, axis=0, return_counts=True)
-    assert counts[(states == seen["mode"][-1]).all(axis=1)] == counts.max()
+    distinct, counts = np.unique(pathways, axis=0, return_counts=True)
+    assert counts[(distinct == seen["mode"][-1]).all(axis=1)] == counts.max()
 
 
 def test_real_numbers_are_shown_as_they_were_and_guesses_as_middles_of_bins() -> None:
