@@ -91,11 +91,12 @@ def walk(env: gym.Env[Any, Any], n: int, seed: int | None) -> list[NDArray[Any]]
     numbers=st.booleans(),
     token=st.booleans(),
     first_observed=st.booleans(),
+    uncovered=st.booleans(),
     seed=st.integers(0, 2**32),
 )
 @effort(max_examples=60, deadline=None)
 def test_a_hidden_value_changes_nothing_that_is_shown_now_or_later(
-    way: Any, numbers: bool, token: bool, first_observed: bool, seed: int
+    way: Any, numbers: bool, token: bool, first_observed: bool, uncovered: bool, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     encoding: Any = "token" if token and not numbers else "dict"
@@ -108,15 +109,15 @@ def test_a_hidden_value_changes_nothing_that_is_shown_now_or_later(
         return (uniform * 6 - 3).astype(np.float32) if numbers else (uniform * SIZES + (0, 2, 0)).astype(np.int64)
 
     def look(values: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Any]]:
-        missing = MissingObservation(
-            Script(space, values), "mcar:0.5", encoding=encoding, first_observed=first_observed
-        )  # fmt: skip
+        script = Script(space, values)
+        options: Any = {"encoding": encoding, "first_observed": first_observed}
+        missing = Uncovered(script, seed) if uncovered else MissingObservation(script, "mcar:0.5", **options)
         masks: list[Any] = []
         noted = Noted(missing, masks)
         if way == "carried":
             return walk(CarriedObservation(noted), 30, seed), masks
         bins = [[-1.0, 0.0, 1.0]] * 3 if numbers else None
-        show: Any = way if numbers or way in OF_VALUES else "shares"
+        show: Show = way if numbers or way in OF_VALUES else "shares"
         return walk(ImputedObservation(noted, show=show, bins=bins), 30, seed), masks
 
     values, others = draw(), draw()
@@ -128,6 +129,27 @@ def test_a_hidden_value_changes_nothing_that_is_shown_now_or_later(
     assert np.array_equal(np.array(same), np.array(masks))
     assert hidden.any()
     assert all(np.array_equal(one, other) for one, other in zip(shown, again, strict=True))
+
+
+class Uncovered(gym.Wrapper[Any, Any, Any, Any]):
+    """Says what is hidden, and shows it all the same: nobody may look."""
+
+    def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
+        super().__init__(env)
+        self.space, self.rng = Space(SIZES), np.random.default_rng(seed)
+        self.observation_space = spaces.Dict({"values": env.observation_space, "mask": spaces.MultiBinary(3)})
+
+    def covered(self, values: Any) -> tuple[Any, dict[str, Any]]:
+        mask = self.rng.integers(2, size=3).astype(np.int8)
+        return {"values": values, "mask": mask}, {"mask": mask}
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        return self.covered(self.env.reset(**options)[0])
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        values, reward, terminated, truncated, _ = self.env.step(action)
+        observation, info = self.covered(values)
+        return observation, reward, terminated, truncated, info
 
 
 class Noted(gym.Wrapper[Any, Any, Any, Any]):

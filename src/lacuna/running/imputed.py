@@ -19,6 +19,7 @@ from lacuna.missingness.carried import Source
 from lacuna.validation import one_of, shown
 
 Show = Literal["shares", "mode", "pathway", "mean", "spread"]
+"""What an `ImputedObservation` shows of the pathways."""
 
 _OF_NUMBERS = ("mean", "spread")
 
