@@ -172,9 +172,12 @@ class Comparison:
     @property
     def _title(self) -> str:
         world, parameters, _ = self.study.problems[0]
-        name = ",".join([world, *(f"{key}={value}" for key, value in parameters)])
-        spec = self.study.spec
-        return f"{self.measure} in {name}: {counted(spec.trials, 'seed')} of {counted(spec.steps, 'step')}"
+        name = ",".join([world.removeprefix("here:"), *(f"{key}={value}" for key, value in parameters)])
+        what, spec = (
+            "Total reward per episode" if self.measure in MEASURES_WITH_OPEN else "Reward per step",
+            self.study.spec,
+        )
+        return f"{what} in {name}: {counted(spec.trials, 'seed')} of {counted(spec.steps, 'step')}"
 
     @property
     def _cells(self) -> list[tuple[str, ...]]:

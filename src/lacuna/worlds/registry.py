@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium
 
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.parameters import parameters_of, parse_call, typed, unusual
+from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, typed, unusual
 from lacuna.references import WORLD_GROUP, entry_point_names, load, reference_to, resolve, told
 from lacuna.validation import nearest, parameter_types, shown
 
@@ -137,7 +139,8 @@ def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
 def find_world(name: str) -> World:
     """Give the world called `name`, or a sentence with the choices.
 
-    A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``), a reference (``mine.worlds:maze``,
+    A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``; ``bins`` cuts the real numbers of one such as
+    ``CartPole-v1`` at quantiles of what a random policy sees, one number or one for each component), a reference (``mine.worlds:maze``,
     ``maze.py:maze``) or an entry point of an installed package in the group ``lacuna.worlds``. Only what is named is
     imported.
     """
@@ -168,9 +171,26 @@ def _environment(env_id: str) -> World:
         raise ValueError(f"{env_id!r} was registered with {shown(made_by)}, which no other process could import")
 
     def build(**parameters: Any) -> Any:
-        return gymnasium.make(env_id, disable_env_checker=True, **parameters)
+        bins = parameters.pop("bins", None)
+        env = gymnasium.make(env_id, disable_env_checker=True, **parameters)
+        return env if bins is None else _binned(env, env_id, bins, frozen(parameters))
 
     return World(env_id, env_id, "", build, source)
+
+
+def _binned(env: Env, env_id: str, bins: int | tuple[int, ...], parameters: Frozen) -> Env:
+    """Cut the real numbers of an environment into bins, at quantiles of what a random policy sees."""
+    from lacuna.observing import BinnedObservation  # noqa: PLC0415  brings the compiler, which a list of names does not need
+
+    return BinnedObservation(env, _sampled_bins(env_id, bins, parameters))
+
+
+@lru_cache(maxsize=64)
+def _sampled_bins(env_id: str, bins: int | tuple[int, ...], parameters: Frozen) -> Any:
+    from lacuna.observing import Binning  # noqa: PLC0415
+
+    with closing(gymnasium.make(env_id, disable_env_checker=True, **dict(parameters))) as env:
+        return Binning.sampled(env, bins)
 
 
 def make_world(name: str, /, **parameters: Any) -> TabularMDP:

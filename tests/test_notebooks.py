@@ -1,0 +1,48 @@
+"""The notebooks run from the first cell to the last, as programs in an empty folder, with warnings as errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+MADE = {
+    "own_environment": {"coach.html", "coach.lacuna"},
+    "own_study": {"lakes", "lakes.html", "lakes.toml"},
+    "own_method": set[str](),
+}
+
+
+def program(notebook: Path) -> str:
+    """The cells of a notebook; what stands last in a cell is shown, as a notebook would."""
+    lines = ["import ast", "def show(x):", "    html = getattr(x, '_repr_html_', None)",
+             "    assert html is None or '<' in (html() or '<')", "    print(repr(x))"]  # fmt: skip
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            lines += [f"cell = ast.parse({source!r})", "last = cell.body.pop() if isinstance(cell.body[-1], ast.Expr) else None",
+                      "exec(compile(cell, 'cell', 'exec'))",
+                      "last is not None and show(eval(compile(ast.Expression(last.value), 'cell', 'eval')))"]  # fmt: skip
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_notebook_runs_and_shows_no_bare_object(name: str, tmp_path: Path) -> None:
+    script = tmp_path / "cells.py"
+    script.write_text(program(EXAMPLES / f"{name}.ipynb"), encoding="utf-8")
+    where = tmp_path / "work"
+    where.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)], cwd=where, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert " object at 0x" not in done.stdout
+    assert {path.name for path in where.iterdir()} == MADE[name]
+
+
+def test_all_notebooks_are_run() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.ipynb")} == {*MADE, "trial_analysis"}
