@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -31,7 +33,7 @@ def test_mechanisms_that_differ_in_more_than_a_rate_are_categories(other: str) -
 
 
 def test_places_are_named_by_what_differs() -> None:
-    tasks = ({}, {"parameters": "stay=True"}, {"steps": 2000}, {"first_observed": False})
+    tasks: tuple[dict[str, Any], ...] = ({}, {"parameters": "stay=True"}, {"steps": 2000}, {"first_observed": False})
     found = Outcomes.of(study_rows.study({"a": 3.0}, tasks))
     assert set(found.places) == {
         "a world, first state seen, 1,000 steps", "a world (stay=True), first state seen, 1,000 steps",
@@ -84,7 +86,7 @@ def test_with_a_single_trial_the_choice_is_said_to_flatter() -> None:
 
 
 def test_of_a_run_noted_twice_the_one_with_the_curve_counts() -> None:
-    empty = {name: [] for name in study_rows.row("m", 1.0, 0) if name.startswith("curve_")}
+    empty: dict[str, Any] = {name: [] for name in study_rows.row("m", 1.0, 0) if name.startswith("curve_")}
     runs = study_rows.table([study_rows.row("m", 1.0, 0, id="0" * 24) | empty, study_rows.row("m", 1.0, 0)])
     found = Outcomes.of(runs)
     assert found.runs.height == 1
@@ -92,7 +94,7 @@ def test_of_a_run_noted_twice_the_one_with_the_curve_counts() -> None:
 
 
 def test_rewards_per_step_come_first_if_some_run_completed_no_episode() -> None:
-    stuck = {"episodes": 0, "mean_total_reward": None, "mean_bad_steps": None, "mean_path_length": None}
+    stuck: dict[str, Any] = {"episodes": 0, "mean_total_reward": None, "mean_bad_steps": None, "mean_path_length": None}
     stuck |= {"open_steps": 1000, "open_reward": -7.0}
     runs = study_rows.table([study_rows.row("m", 1.0, 0), study_rows.row("m", 1.0, 1, **stuck)])
     found = Outcomes.of(runs)
@@ -196,7 +198,7 @@ def test_the_interquartile_mean_over_tasks_holds_the_truth_as_often_as_it_says()
         found = tasks_interquartile_mean(tasks + rng.normal(size=(10, 6)) * 0.3)
         assert found.low is not None
         assert found.high is not None
-        held += found.low <= truth <= found.high
+        held += int(found.low <= truth <= found.high)
     assert abs(held / n - 0.95) <= 4 * np.sqrt(0.95 * 0.05 / n) + 0.01
 
 
