@@ -86,7 +86,7 @@ def test_with_a_single_trial_the_choice_is_said_to_flatter() -> None:
 
 
 def test_of_a_run_noted_twice_the_one_with_the_curve_counts() -> None:
-    empty: dict[str, list[float]] = {name: [] for name in study_rows.row("m", 1.0, 0) if name.startswith("curve_")}
+    empty: dict[str, Any] = {name: [] for name in study_rows.row("m", 1.0, 0) if name.startswith("curve_")}
     runs = study_rows.table([study_rows.row("m", 1.0, 0, id="0" * 24) | empty, study_rows.row("m", 1.0, 0)])
     found = Outcomes.of(runs)
     assert found.runs.height == 1
@@ -94,12 +94,7 @@ def test_of_a_run_noted_twice_the_one_with_the_curve_counts() -> None:
 
 
 def test_rewards_per_step_come_first_if_some_run_completed_no_episode() -> None:
-    stuck: dict[str, float | None] = {
-        "episodes": 0,
-        "mean_total_reward": None,
-        "mean_bad_steps": None,
-        "mean_path_length": None,
-    }
+    stuck: dict[str, Any] = {"episodes": 0, "mean_total_reward": None, "mean_bad_steps": None, "mean_path_length": None}
     stuck |= {"open_steps": 1000, "open_reward": -7.0}
     runs = study_rows.table([study_rows.row("m", 1.0, 0), study_rows.row("m", 1.0, 1, **stuck)])
     found = Outcomes.of(runs)
@@ -203,7 +198,7 @@ def test_the_interquartile_mean_over_tasks_holds_the_truth_as_often_as_it_says()
         found = tasks_interquartile_mean(tasks + rng.normal(size=(10, 6)) * 0.3)
         assert found.low is not None
         assert found.high is not None
-        held += bool(found.low <= truth <= found.high)
+        held += int(found.low <= truth <= found.high)
     assert abs(held / n - 0.95) <= 4 * np.sqrt(0.95 * 0.05 / n) + 0.01
 
 
