@@ -28,7 +28,7 @@ def test_every_result_is_a_run_of_the_comparison_and_is_there_once() -> None:
 
 
 def test_a_mean_leaves_no_seed_out() -> None:
-    assert collect.spread([]) == collect.spread([80.0, None]) == "–"
+    assert (collect.spread([]), collect.spread([80.0, None]), collect.spread([None])) == ("", "–", "–")
     assert collect.spread([80.0], ".1f") == "80.0"
     # Student's t with one degree of freedom: 12.706 standard errors, of 1.
     assert collect.spread([79.0, 81.0], ".1f") == "80.0 [67.3, 92.7]"

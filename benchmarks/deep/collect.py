@@ -66,7 +66,9 @@ def grouped(runs: Sequence[Run]) -> Iterator[tuple[Cell, list[Run]]]:
 def spread(values: Sequence[float | None], form: str = ",.0f") -> str:
     """A mean over seeds with its interval; none if a seed has no value, for leaving it out would favour the learner."""
     there = [value for value in values if value is not None]
-    if not there or len(there) < len(values):
+    if not values:
+        return ""
+    if len(there) < len(values):
         return "–"
     found = mean_interval(there)
     text = number_text(found.estimate, form)
