@@ -110,7 +110,9 @@ def checked(one: Any) -> Reader:
     read = Reader(text)
     assert read.tags <= ALLOWED
     assert not {name for name in read.attributes if name.startswith("on") or name in {"src", "href"}}
-    assert not re.search(r"(?<![-\w])(color|background):\s*(#|black|white|rgb\()", text), "colours that ignore the page's"
+    assert not re.search(r"(?<![-\w])(color|background):\s*(#|black|white|rgb\()", text), (
+        "colours that ignore the page's"
+    )
     return read
 
 
@@ -170,7 +172,7 @@ def test_an_agent_of_every_kind_can_be_shown(method: str) -> None:
     agent = Agent(WORLD.space, 4, Settings(method, gamma=0.9))
     agent.begin([0, 0])
     agent.act()
-    agent.learn(1.0, [1, None], False)
+    agent.learn(1.0, [1, None], terminated=False)
     assert method in checked(agent).words
 
 

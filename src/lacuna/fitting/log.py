@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,8 @@ class MaskLog:
 
 
 def read_log(
-    frame: Any, components: Sequence[str] | None, masked: bool, sequence: Any, order: Any, action: Any,
-    first_observed: bool,
+    frame: Any, *, components: Sequence[str] | None = None, masked: bool = False, sequence: Any = None,
+    order: Any = None, action: Any = None, first_observed: bool = False,
 ) -> MaskLog:  # fmt: skip
     """Read what `from_masks` takes, or say what is wrong with it."""
     table = _columns(frame)
@@ -76,7 +77,9 @@ def read_log(
     if not names:
         raise ValueError(f"the frame has no column left for a component; it has {_listed(table)}")
     n = len(next(iter(table.values())))
-    rows, begins = _in_order(n, _labels(n, table, sequence, named["sequence"]), _labels(n, table, order, named["order"]))
+    rows, begins = _in_order(
+        n, _labels(n, table, sequence, named["sequence"]), _labels(n, table, order, named["order"])
+    )
     kept = ~begins if first_observed else np.ones(n, dtype=np.bool_)
     begins = _first_kept(begins, kept)
     rows = rows[kept]
@@ -141,9 +144,7 @@ def _found(table: Mapping[str, list[Any]], what: str, given: Any) -> list[str]:
     if values or not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return []
     if missing := [name for name in names if name not in table]:
-        raise ValueError(
-            f"{what} is {shown(missing[0])}{nearest(missing[0], table)}; the columns are {_listed(table)}"
-        )
+        raise ValueError(f"{what} is {shown(missing[0])}{nearest(missing[0], table)}; the columns are {_listed(table)}")
     return list(names)
 
 
@@ -151,9 +152,7 @@ def _chosen(table: Mapping[str, list[Any]], components: Sequence[str], taken: se
     names = [components] if isinstance(components, str) else [str(name) for name in components]
     for name in names:
         if name not in table:
-            raise ValueError(
-                f"components names {shown(name)}{nearest(name, table)}; the columns are {_listed(table)}"
-            )
+            raise ValueError(f"components names {shown(name)}{nearest(name, table)}; the columns are {_listed(table)}")
         if name in taken or names.count(name) > 1:
             raise ValueError(f"components names {shown(name)}, which is named already; a column has one meaning")
     return names
@@ -195,7 +194,7 @@ def _first_kept(begins: Flags, kept: Flags) -> Flags:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and value != value)
+    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and isnan(value))
 
 
 def _read_mask(name: str, values: list[Any]) -> tuple[Flags, Column]:

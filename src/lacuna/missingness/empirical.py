@@ -99,9 +99,7 @@ def by_seen(
     below[:, others] = fallback
     texts = [f"{value}={written(by_value[value])}" for value in sorted(rates)]
     text = ",".join([f"{_quoted(who)}={share!r}", *texts, f"else={written(fallback)}"])
-    return Mechanism(
-        space, table[None, None], RateBy.SHOWN, driver=i, fallback=below[None, None], name=f"by:{text}"
-    )
+    return Mechanism(space, table[None, None], RateBy.SHOWN, driver=i, fallback=below[None, None], name=f"by:{text}")
 
 
 def _quoted(name: str) -> str:

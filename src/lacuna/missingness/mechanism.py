@@ -235,7 +235,9 @@ class Mechanism:
 
     def _repr_html_(self) -> str:
         tables = [self.rates] if self.fallback is None else [self.rates, self.fallback]
-        low, high = (extreme([extreme(table, axis=(0, 1, 2)) for table in tables], axis=0) for extreme in (np.min, np.max))
+        low, high = (
+            extreme([extreme(table, axis=(0, 1, 2)) for table in tables], axis=0) for extreme in (np.min, np.max)
+        )
         rows = [(name, float(a), float(b)) for name, a, b in zip(self.space.names, low, high, strict=True)]
         about = [("label", self.label), ("modes", self.rates.shape[0]), ("rates by", self._rates_by)]
         return display.card(

@@ -154,6 +154,9 @@ class ContextSchema:
             tuple(component.name for component in self.components),
         )
 
+    def __repr__(self) -> str:
+        return f"ContextSchema({', '.join(self.names)})"
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the components in order."""
