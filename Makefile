@@ -20,7 +20,7 @@ DECISIONS ?= 10000
 # Options for installing torch alone, e.g. where to find its CPU build: make sb3 TORCH_OPTIONS="--index-url …"
 TORCH_OPTIONS ?=
 
-.PHONY: help paper test check fuzz trial bench docs sb3 deep slurm clean
+.PHONY: help paper test check fuzz trial bench docs wheel sb3 deep slurm clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -54,6 +54,9 @@ docs: .venv/ready ## write the reference pages from the code, and build the docu
 	$(BIN)/python reference/generate.py
 	$(BIN)/zensical build --clean --strict
 	@echo "Open $(CURDIR)/out/docs/index.html"
+
+wheel: .venv/ready ## build wheel and sdist into out/dist, and try both in empty environments
+	$(BIN)/python tests/empty_environment.py
 
 sb3: .venv-sb3/ready ## check and train with Stable-Baselines3, in an environment of its own
 	.venv-sb3/bin/python -m pytest -q -c pyproject.toml --rootdir . tests/sb3

@@ -1,8 +1,8 @@
 """Write the reference pages from the code: interfaces from docstrings, tables from declarations.
 
-``python reference/generate.py`` writes ``docs/reference/``, the list of files in ``docs/architecture.md``, and the
-examples that other pages print. All of it is committed, so that every link works where the repository is read; a test
-fails when it is not current.
+``python reference/generate.py`` writes ``docs/reference/``, the list of files in ``docs/architecture.md``, the examples
+that other pages print, and the picture of the idea. All of it is committed, so that every link works where the
+repository is read; a test fails when it is not current.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import typer.main
 from interfaces import anchor, doc_of, entry, field_docs, first_line, inline, items, link, public_names, sections
+from pictures import idea_picture
 
 from lacuna.command import app
 from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
@@ -107,6 +108,22 @@ PAGES: dict[str, Page] = {
         "Observations",
         "Wrappers that change what is shown of an environment: bins, factored parts, delays, noise.",
         {"lacuna.observing": (), "lacuna.observing.binning": ("Counts",), "lacuna.observing.noisy": ("Numbers",)},
+    ),
+    "fitting": Page(
+        "Mechanisms from data",
+        "What a log says about how values went missing. It needs the extra `study`.",
+        {
+            "lacuna": ("from_masks", "FittedMissingness"),
+            "lacuna.fitting.rows": (
+                "Rate",
+                "RateGiven",
+                "PatternShare",
+                "Persistence",
+                "BurstParameter",
+                "DriverTest",
+            ),
+            "lacuna.fitting.models": ("Model",),
+        },
     ),
     "world-builders": Page(
         "Worlds in Python",
@@ -205,6 +222,7 @@ def pages() -> dict[str, str]:
     }
     written = tables | {name: api_page(name) for name in PAGES}
     found = {f"reference/{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in written.items()}
+    found["pictures/idea.svg"] = idea_picture()
     found["architecture.md"] = with_files((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
     return found | {name: with_examples((ROOT / "docs" / name).read_text(encoding="utf-8")) for name in PRINTING}
 

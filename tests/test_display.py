@@ -172,7 +172,7 @@ def test_an_agent_of_every_kind_can_be_shown(method: str) -> None:
     agent = Agent(WORLD.space, 4, Settings(method, gamma=0.9))
     agent.begin([0, 0])
     agent.act()
-    agent.learn(1.0, [1, None], False)
+    agent.learn(1.0, [1, None], terminated=False)
     assert method in checked(agent).words
 
 

@@ -145,8 +145,8 @@ def test_rates_by_the_colour_are_those_of_the_paper_although_it_is_hidden_by_its
 def test_the_gradient_is_that_of_the_likelihood_of_every_path_of_modes() -> None:
     rng = np.random.default_rng(0)
     hidden, begins = rng.random((9, 2)) < 0.4, np.isin(np.arange(9), (0, 4))
-    masks = chain._Masks(*(part if i == 0 else part.ravel() for i, part in enumerate(
-        np.unique(hidden, axis=0, return_inverse=True))), begins)  # fmt: skip
+    found, which = np.unique(hidden, axis=0, return_inverse=True)
+    masks = chain._Masks(found, which.ravel(), begins)
 
     def by_hand(x: NDArray[np.float64]) -> float:
         p = 1 / (1 + np.exp(-x))
@@ -185,7 +185,7 @@ def pair_values(text: str, repeats: int, n: int) -> list[float]:
     found = []
     for _ in range(repeats):
         trace = run.record(n)
-        log = read_log(trace.seen, None, False, None, None, trace.action, False)
+        log = read_log(trace.seen, action=trace.action)
         found += [test.p for test in driver_tests(log, fits) if test.p is not None]
     return found
 
@@ -233,36 +233,41 @@ def small(n: int = 60) -> dict[str, list[Any]]:
     }  # fmt: skip
 
 
-def key(fit: FittedMissingness) -> Any:
-    return fit.rates, fit.by, fit.patterns, fit.persistence, [row[:4] for row in fit.bursts], fit.models
+def key(frame: Any, *, masked: bool = False, **given: Any) -> Any:
+    """What is read of a log, as plain data."""
+    log = read_log(frame, masked=masked, **given)
+    columns = (*log.columns, *(() if log.action is None else (log.action,)))
+    told = [(column.name, column.values.tolist(), column.labels) for column in columns]
+    return told, log.hidden.tolist(), log.begins.tolist(), log.blocks.tolist()
 
 
 def test_every_form_of_a_log_gives_the_same() -> None:
     data = small()
     options: dict[str, Any] = {"sequence": "who", "order": "t", "action": "did"}
-    wanted = key(from_masks(data, **options))
-    assert key(from_masks(pl.DataFrame(data), **options)) == wanted
-    assert key(from_masks(pl.LazyFrame(data), **options)) == wanted
-    assert key(from_masks(pd.DataFrame(data), **options)) == wanted
-    assert key(from_masks(pd.DataFrame(data).astype({"sleep": "Int64", "mood": "category"}), **options)) == wanted
+    wanted = key(data, **options)
+    assert wanted[0][0][2] == ("high", "low")
+    assert wanted[2].count(True) == 2
+    assert key(pl.DataFrame(data), **options) == wanted
+    assert key(pl.LazyFrame(data), **options) == wanted
+    assert key(pd.DataFrame(data), **options) == wanted
+    assert key(pd.DataFrame(data).astype({"sleep": "Int64", "mood": "category"}), **options) == wanted
     beside = {name: data[name] for name in ("mood", "sleep")}
-    given = {"sequence": data["who"], "order": np.array(data["t"]), "action": pl.Series(data["did"])}
-    assert key(from_masks(beside, **given)) == wanted
-    backwards = pl.DataFrame(data).reverse()
-    assert key(from_masks(backwards.drop("t"), sequence="who", action="did")) == key(
-        from_masks(pl.DataFrame(data), components=["mood", "sleep"], sequence="who", order="t", action="did")
-    )
+    given: dict[str, Any] = {"sequence": data["who"], "order": np.array(data["t"]), "action": pl.Series(data["did"])}
+    assert key(beside, **given) == wanted
+    in_order = pl.DataFrame(data).sort("who", "t")
+    assert key(in_order.drop("t"), sequence="who", action="did") == wanted
+    assert key(in_order, components=["mood", "sleep"], sequence=["who"], action="did") == wanted
 
 
 def test_arrays_and_masks() -> None:
-    trace = trace_of(MADE["rates"], 500)
-    seen = from_masks(trace.seen)
-    floats = np.where(trace.seen < 0, np.nan, trace.seen)
-    assert key(from_masks(floats)) == key(seen)
-    bare = from_masks(pd.DataFrame(np.isnan(floats).astype(int), columns=list(NAMES)), masked=True)
-    assert [row.rate for row in bare.rates] == [row.rate for row in seen.rates]
-    assert bare.by == ()
-    assert bare.tests == ()
+    seen = trace_of(MADE["rates"], 500).seen
+    floats = np.where(seen < 0, np.nan, seen)
+    assert key(floats) == key(seen)
+    bare = key(pd.DataFrame(np.isnan(floats).astype(int), columns=list(NAMES)), masked=True)
+    assert bare[1] == key(seen)[1]
+    fit = from_masks(np.isnan(floats), masked=True)
+    assert fit.by == ()
+    assert fit.tests == ()
 
 
 def test_the_first_row_of_every_sequence_can_be_left_out() -> None:

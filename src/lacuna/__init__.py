@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lacuna.validation import extras_named
 from lacuna.version import __version__
 from lacuna.worlds.registry import make_world
 
@@ -143,4 +144,5 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'lacuna' has no attribute {name!r}")
-    return getattr(import_module(f"lacuna.{_HOME[name]}"), name)
+    with extras_named():
+        return getattr(import_module(f"lacuna.{_HOME[name]}"), name)

@@ -12,6 +12,8 @@ from typing import Any
 
 import typer
 
+from lacuna.validation import extras_named
+
 REFUSED, STOPPED = 2, 130
 """Exit codes: of a command that could not do what was asked, and of one that Ctrl-C ended."""
 
@@ -31,7 +33,7 @@ def exit_code(command: Callable[[], int | None]) -> int:
     """Run a command and give its exit code; whatever goes wrong is said in one sentence, never in a traceback."""
     _mend_streams()
     try:
-        with _stoppable():
+        with _stoppable(), extras_named():
             return _run(command)
     except _Stopped:
         _say("stopped; a study keeps what it has done, and the same command goes on")

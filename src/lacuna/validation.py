@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import Parameter, isclass, signature
 from math import nan
@@ -12,6 +13,41 @@ from typing import Any, get_type_hints
 import numpy as np
 
 _LONGEST = 200
+
+EXTRA_OF = {"polars": "study", "scipy": "study", "altair": "report", "markupsafe": "report", "vl_convert": "report"}
+"""What is installed only with an extra, and with which one: an agent that is deployed needs none of it."""
+
+
+class MissingExtraError(ImportError, ValueError):
+    """Something that comes with an extra is not installed."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
+    """Give the sentence that says what to install; None if what is missing is not part of an extra.
+
+    Examples
+    --------
+    >>> str(missing_extra(ModuleNotFoundError(name="polars.series")))
+    "this needs polars, which comes with an extra: pip install 'lacuna[study]'"
+    """
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRA_OF:
+        return None
+    return MissingExtraError(
+        f"this needs {module}, which comes with an extra: pip install 'lacuna[{EXTRA_OF[module]}]'"
+    )
+
+
+@contextmanager
+def extras_named() -> Iterator[None]:
+    """Turn a failed import of what comes with an extra into the sentence that says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        sentence = missing_extra(error)
+        if sentence is None:
+            raise
+        raise sentence from error
 
 
 def shown(value: object) -> str:

@@ -79,12 +79,12 @@ def fit_chain(hidden: Flags, begins: Flags) -> ChainFit:
         return -value / begins.size, -gradient / begins.size
 
     def climbed(x: Floats, most: int) -> Any:
-        options = {"maxiter": most, "ftol": 1e-13, "gtol": 1e-8}
+        options: Any = {"maxiter": most, "ftol": 1e-12, "gtol": 1e-7}
         return minimize(descent, x, jac=True, method="L-BFGS-B", bounds=[(-_EDGE, _EDGE)] * x.size, options=options)
 
     # A few steps from each start, then all the way from the best.
     tried = [climbed(start, 8) for start in _starts(hidden, begins)]
-    best = climbed(min(tried, key=lambda found: float(found.fun)).x, 500)
+    best = climbed(min(tried, key=lambda found: float(found.fun)).x, 200)
     x = _burst_last(best.x)
     value, _ = _gradient(x, masks)
     p = _odds(x)
@@ -106,7 +106,7 @@ def _odds(x: Floats) -> Floats:
 
 def _starts(hidden: Flags, begins: Flags) -> list[Floats]:
     """Starting points: nearly pure modes that last as long as masks do, and blurred ones."""
-    any_lost = hidden.any(axis=1)
+    any_lost: Flags = hidden.max(axis=1)
     now, before = any_lost[1:][~begins[1:]], any_lost[:-1][~begins[1:]]
     enter = (now & ~before).sum() / max(1, (~before).sum())
     leave = (~now & before).sum() / max(1, before.sum())

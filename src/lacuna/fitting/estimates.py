@@ -68,7 +68,7 @@ def boundary_se(hits: float, n: float) -> float:
 
 
 def independence(y: Flags, values: Integers, given: Floats, blocks: Integers) -> Score | None:
-    """Test whether `y` has to do with `values`, `given` the columns of a matrix; None if there is nothing to compare."""
+    """Test whether `y` has to do with `values`, `given` the columns of a matrix; None if nothing can be compared."""
     together = np.unique(blocks, return_inverse=True)[1]
     G = int(together.max(initial=-1)) + 1
     rarest = min(float(y.mean()), 1 - float(y.mean())) if y.size else 0.0
@@ -82,7 +82,8 @@ def independence(y: Flags, values: Integers, given: Floats, blocks: Integers) ->
     targets = np.column_stack([y, *(group == v for v in range(q))]).astype(np.float64)
     # By normal equations, many times faster for thousands of rows and a few columns between 0 and 1.
     left = targets - basis @ (np.linalg.pinv(basis.T @ basis, hermitian=True) @ (basis.T @ targets))
-    sums = np.stack([np.bincount(together, left[:, 0] * left[:, 1 + v], minlength=G) for v in range(q)], axis=1)
+    products = left[:, :1] * left[:, 1:]
+    sums: Floats = np.stack([np.bincount(together, products[:, v], minlength=G) for v in range(q)], axis=1, dtype=float)
     return _hotelling(sums)
 
 

@@ -41,7 +41,7 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, after_actions, bursts, by_seen, mcar, pattern_shares, whole
 from lacuna.missingness.tables import Where, space_of
 from lacuna.quantities import counted
-from lacuna.validation import nearest, one_of, shown
+from lacuna.validation import extras_named, nearest, one_of, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,7 +125,8 @@ class FittedMissingness:
 
     def frame(self, table: str) -> pl.DataFrame:
         """Give one of the tables as a polars frame."""
-        import polars as pl  # noqa: PLC0415  heavy
+        with extras_named():
+            import polars as pl  # noqa: PLC0415  heavy
 
         one_of("table", table, TABLES)
         rows = [row._asdict() if hasattr(row, "_asdict") else vars(row) for row in getattr(self, table)]
@@ -293,8 +294,9 @@ def from_masks(
     The test against MCAR compares, for every pair of components, how often one is missing at the values of the other,
     over the rows in which that is seen; and the same for the action. `FittedMissingness.p_mcar` puts all of them
     together. Each test compares rows with the same past masks, as far as the last row and a hidden chain tell them: an
-    agent acts on what it sees, so that past masks have to do with the state too. Bursts and patterns are MCAR too, and are not held against it. A test can find that a component goes
-    missing by the value of *another*. Nothing can find that it goes missing by its own value.
+    agent acts on what it sees, so that past masks have to do with the state too. Bursts and patterns are MCAR too, and
+    are not held against it. A test can find that a component goes missing by the value of *another*. Nothing can find
+    that it goes missing by its own value.
 
     Examples
     --------
@@ -310,9 +312,13 @@ def from_masks(
     >>> made.label, made.name[:14]
     ('MAR', 'by:mood=0.0,0=')
     """
-    log = read_log(frame, components, masked, sequence, order, action, first_observed)
-    chains = fit_chains(log)
-    return FittedMissingness(
-        log, tuple(rate_rows(log)), tuple(rates_given(log)), tuple(pattern_rows(log)), tuple(persistence_rows(log)),
-        tuple(burst_rows(log, chains)), tuple(driver_tests(log, chains)), models(log, chains), chains,
+    log = read_log(
+        frame, components=components, masked=masked, sequence=sequence, order=order, action=action,
+        first_observed=first_observed,
     )  # fmt: skip
+    with extras_named():
+        chains = fit_chains(log)
+        return FittedMissingness(
+            log, tuple(rate_rows(log)), tuple(rates_given(log)), tuple(pattern_rows(log)), tuple(persistence_rows(log)),
+            tuple(burst_rows(log, chains)), tuple(driver_tests(log, chains)), models(log, chains), chains,
+        )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,8 @@ class MaskLog:
 
 
 def read_log(
-    frame: Any, components: Sequence[str] | None, masked: bool, sequence: Any, order: Any, action: Any,
-    first_observed: bool,
+    frame: Any, *, components: Sequence[str] | None = None, masked: bool = False, sequence: Any = None,
+    order: Any = None, action: Any = None, first_observed: bool = False,
 ) -> MaskLog:  # fmt: skip
     """Read what `from_masks` takes, or say what is wrong with it."""
     table = _columns(frame)
@@ -193,7 +194,7 @@ def _first_kept(begins: Flags, kept: Flags) -> Flags:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and value != value)
+    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and isnan(value))
 
 
 def _read_mask(name: str, values: list[Any]) -> tuple[Flags, Column]:

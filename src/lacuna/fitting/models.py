@@ -58,7 +58,7 @@ def fit_chains(log: MaskLog) -> dict[str, tuple[ChainFit, ...]]:
     lost = log.hidden.any(axis=0)
     if not lost.any() or (log.hidden.all(axis=0) == lost).all():
         return {}
-    chains = {"bursts": (fit_chain(log.hidden, log.begins),)}
+    chains: dict[str, tuple[ChainFit, ...]] = {"bursts": (fit_chain(log.hidden, log.begins),)}
     if 1 < log.d <= MAX_BURST_COMPONENTS:
         chains["bursts-each"] = tuple(fit_chain(log.hidden[:, [j]], log.begins) for j in range(log.d))
     return chains

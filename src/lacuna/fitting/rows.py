@@ -23,7 +23,7 @@ class Rate(NamedTuple):
 
 
 class RateGiven(NamedTuple):
-    """How often a component is missing given a value of another, or of the action; the value None stands for missing."""
+    """How often a component is missing given a value of another, or of the action; None stands for missing."""
 
     driver: str
     value: Any
@@ -146,7 +146,7 @@ def burst_rows(log: MaskLog, chains: dict[str, tuple[ChainFit, ...]]) -> Iterato
 
 def driver_tests(log: MaskLog, chains: dict[str, tuple[ChainFit, ...]]) -> Iterator[DriverTest]:
     """Every component against every driver."""
-    before = np.where(log.begins[:, None], False, np.roll(log.hidden, 1, axis=0))
+    before = np.roll(log.hidden, 1, axis=0) & ~log.begins[:, None]
     recent = np.column_stack([before, log.begins])
     together = [(fit.values, predicted(fit.values, log.hidden, log.begins)) for fit in chains.get("bursts", ())]
     alone = [

@@ -33,7 +33,7 @@ from lacuna.record.events import now
 from lacuna.record.keys import Secret, words
 from lacuna.record.log import Head, check
 from lacuna.record.store import Store, StoreError
-from lacuna.validation import one_of, shown, whole_number
+from lacuna.validation import extras_named, one_of, shown, whole_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -390,8 +390,8 @@ class Trial:
     @exclusive
     def decisions(self) -> pl.DataFrame:
         """All decision points so far, a row for each, as `lacuna.record.table.decision_table` gives them."""
-        from lacuna.record.table import decision_table  # noqa: PLC0415  an app that only decides needs no tables
-
+        with extras_named():
+            from lacuna.record.table import decision_table  # noqa: PLC0415  an app that only decides needs no tables
         return decision_table(self.store.read(), self.file)
 
     @property

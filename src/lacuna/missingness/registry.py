@@ -59,8 +59,8 @@ def mechanism(
     """Declare a mechanism: the constructor it decorates makes one from a space or world, and from numbers.
 
     How many numbers its text takes follows from the constructor: one for each positional parameter after the first,
-    fewer if some have defaults, or any number if the only parameter is a sequence. A sequence beside other parameters is
-    written with slashes: ``0.1/0.2/0.3``.
+    fewer if some have defaults, or any number if the only parameter is a sequence. A sequence beside others is written
+    with slashes: ``0.1/0.2/0.3``.
 
     Parameters
     ----------

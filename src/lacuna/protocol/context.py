@@ -155,6 +155,9 @@ class ContextSchema:
         )
         self._last = Reading(np.zeros(0, dtype=np.int64), {}, ())
 
+    def __repr__(self) -> str:
+        return f"ContextSchema({', '.join(self.names)})"
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the components in order."""

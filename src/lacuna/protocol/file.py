@@ -44,7 +44,7 @@ class TrialFileError(ValueError):
     """Everything that is wrong with a trial file, one sentence a line."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrialFile:
     """A checked trial file, with everything that it leaves out filled in.
 
@@ -103,6 +103,9 @@ class TrialFile:
         if wrong:
             raise TrialFileError("\n".join(f"{where}: {line}" for line in dict.fromkeys(wrong)))
         return cls(text, where, **parts)
+
+    def __repr__(self) -> str:
+        return f"TrialFile({self.name!r}, actions={', '.join(self.actions)}, context={', '.join(self.context.names)})"
 
     @property
     def name(self) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-
-class MissingExtraError(ImportError, ValueError):
-    """What charts and pages are made with is not installed."""
-
+from lacuna.validation import MissingExtraError
 
 if not all(find_spec(module) for module in ("altair", "vl_convert", "markupsafe")):
     raise MissingExtraError("charts and pages need an extra: pip install 'lacuna[report]'")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.mdp.solve import Solution, expected_steps, solve
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import YARDSTICKS, Knows, find_method
 from lacuna.missingness.mechanism import Mechanism
+from lacuna.validation import extras_named
+
+if TYPE_CHECKING:
+    from lacuna.mdp.solve import Solution
 
 NOBODY = -1
 """Where the pathways of a yardstick are before its first episode."""
@@ -57,7 +60,7 @@ def knowledge_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> K
         solution = _solved(mdp, settings.gamma)
         q, policy = solution.q.copy(), solution.policy.copy()
         if settings.gamma == 1.0:
-            steps = expected_steps(mdp, policy)
+            steps = _expected_steps(mdp, policy)
     if method.knows == Knows.BELIEF and np.isnan(q).any():
         s, a = (int(place) for place in np.argwhere(np.isnan(q))[0])
         raise ValueError(
@@ -86,4 +89,12 @@ def check_horizon(mdp: TabularMDP, settings: Settings) -> None:
 @lru_cache(maxsize=16)
 def _solved(mdp: TabularMDP, gamma: float) -> Solution:
     """All trials of a study share one solution."""
+    with extras_named():
+        from lacuna.mdp.solve import solve  # noqa: PLC0415  agents need no scipy
     return solve(mdp, gamma)
+
+
+def _expected_steps(mdp: TabularMDP, policy: NDArray[np.int64]) -> NDArray[np.float64]:
+    from lacuna.mdp.solve import expected_steps  # noqa: PLC0415  agents need no scipy
+
+    return expected_steps(mdp, policy)
