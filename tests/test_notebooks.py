@@ -17,17 +17,25 @@ MADE = {
 }
 
 
+SHOWN = """
+import ast
+def run(source):
+    cell = ast.parse(source)
+    last = cell.body.pop() if isinstance(cell.body[-1], ast.Expr) else None
+    exec(compile(cell, "cell", "exec"), globals())
+    if last is not None:
+        shown = eval(compile(ast.Expression(last.value), "cell", "eval"), globals())
+        html = getattr(shown, "_repr_html_", None)
+        assert html is None or "<" in html()
+        print(repr(shown))
+"""
+
+
 def program(notebook: Path) -> str:
-    """The cells of a notebook; what stands last in a cell is shown, as a notebook would."""
-    lines = ["import ast", "def show(x):", "    html = getattr(x, '_repr_html_', None)",
-             "    assert html is None or '<' in (html() or '<')", "    print(repr(x))"]  # fmt: skip
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            source = "".join(cell["source"])
-            lines += [f"cell = ast.parse({source!r})", "last = cell.body.pop() if isinstance(cell.body[-1], ast.Expr) else None",
-                      "exec(compile(cell, 'cell', 'exec'))",
-                      "last is not None and show(eval(compile(ast.Expression(last.value), 'cell', 'eval')))"]  # fmt: skip
-    return "\n".join(lines)
+    """The cells of a notebook, each run as a notebook would: what stands last is shown."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return SHOWN + "".join(f"run({source!r})\n" for source in sources)
 
 
 @pytest.mark.parametrize("name", MADE)

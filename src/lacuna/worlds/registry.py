@@ -139,10 +139,10 @@ def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
 def find_world(name: str) -> World:
     """Give the world called `name`, or a sentence with the choices.
 
-    A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``; ``bins`` cuts the real numbers of one such as
-    ``CartPole-v1`` at quantiles of what a random policy sees, one number or one for each component), a reference (``mine.worlds:maze``,
+    A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``), a reference (``mine.worlds:maze``,
     ``maze.py:maze``) or an entry point of an installed package in the group ``lacuna.worlds``. Only what is named is
-    imported.
+    imported. A Gymnasium id takes a parameter of ours besides its own: ``bins``, one number or one for each component,
+    cuts real numbers, as those of ``CartPole-v1``, at quantiles of what a random policy sees.
     """
     if name in WORLDS:
         return WORLDS[name]
