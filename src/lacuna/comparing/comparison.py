@@ -167,7 +167,9 @@ class Comparison:
         """
         from lacuna.report.study import report  # noqa: PLC0415  an extra
 
-        return report(self.runs, path, title=self._title)
+        # Objects of this process are known by their names alone.
+        plain = pl.col("world", "missingness", "method").str.strip_prefix("here:")
+        return report(self.runs.with_columns(plain), path, title=self._title)
 
     @property
     def _title(self) -> str:
