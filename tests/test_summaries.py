@@ -255,6 +255,8 @@ def test_a_method_at_one_setting_in_each_store_is_paired_though_it_changed() -> 
     assert one.method == "m, alpha = 0.1 → m, alpha = 0.5"
     assert (one.first, one.second, one.apart.estimate, one.apart.n) == (2.5, 4.5, 2.0, 4)
     assert one.finding == "clearly higher"
+    (fewer,) = compare_stores(first.filter(pl.col("trial") > 0), second).compared()
+    assert (fewer.first, fewer.second, fewer.apart.n) == (3.0, 5.0, 3)
 
 
 def test_of_several_settings_only_equal_ones_are_paired() -> None:

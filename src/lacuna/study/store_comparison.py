@@ -13,7 +13,7 @@ from lacuna.quantities import counted
 from lacuna.study.outcomes import Measure, side_by_side, trials_text
 from lacuna.study.statistics import Interval
 from lacuna.study.store import SCHEMA, UNREPEATABLE
-from lacuna.study.summaries import paired
+from lacuna.study.summaries import on_shared_trials, paired
 
 _KEPT = [name for name in SCHEMA if name not in UNREPEATABLE and name != "id"]
 
@@ -34,8 +34,8 @@ class StoreComparison:
         What is compared.
     differences
         Second minus first, paired by trial: ``place``, ``missingness``, ``task``, ``method`` with the settings that
-        differ, the means ``first`` and ``second`` of all trials, and ``mean``, ``low``, ``high``, ``n``, ``p`` and
-        ``clear`` of the differences as in `lacuna.study.summaries.paired`.
+        differ, the means ``first`` and ``second`` of the trials in both, and ``mean``, ``low``, ``high``, ``n``, ``p``
+        and ``clear`` of the differences as in `lacuna.study.summaries.paired`.
     """
 
     equal: int
@@ -144,10 +144,13 @@ def _differences(first: pl.DataFrame, second: pl.DataFrame) -> tuple[Measure, pl
     found = paired(values, [(f"second {b}", f"first {a}") for a, b in pairs])
     words = {f"second {b}": a if a == b else f"{a} → {b}" for a, b in pairs}
     where = runs.select("task", "place", "missingness").unique(maintain_order=True)
-    averages = values.group_by("task", "series").agg(pl.col("value").mean())
-    for name, column in (("first", "other"), ("second", "series")):
-        mean = averages.rename({"series": column, "value": name})
-        found = found.join(mean, on=["task", column], how="left", maintain_order="left")
+    # Of the trials that are paired, so that they differ by what is said.
+    shared = [
+        on_shared_trials(values.filter(task=row["task"]), row["other"], row["series"])
+        for row in found.iter_rows(named=True)
+    ]
+    means = {side: [float(np.mean(of[i])) for of in shared] for i, side in enumerate(("first", "second"))}
+    found = found.with_columns(pl.Series(side, of, dtype=pl.Float64) for side, of in means.items())
     method = pl.col("series").replace_strict(words, default="", return_dtype=pl.String)
     told = found.join(where, on="task", maintain_order="left").with_columns(method=method)
     columns = ("place", "missingness", "task", "method", "first", "second", "mean", "low", "high", "n", "p", "clear")

@@ -138,7 +138,7 @@ def leaders(values: pl.DataFrame, names: Sequence[str]) -> dict[str, str | None]
         averages = dict(rows.group_by("series").agg(pl.col("value").mean()).iter_rows())
         first = max(averages, key=lambda name: averages[name])
         others = [name for name in averages if name != first]
-        found = [_pair(rows, first, other) for other in others]
+        found = [on_shared_trials(rows, first, other) for other in others]
         ahead = all(a and np.mean(a) > np.mean(b) for a, b in found)
         p = max((paired_p_value(a, b) for a, b in found), default=1.0) if ahead else 1.0
         p_values[task] = min(1.0, max(1.0, len(others) / 2) * p)
@@ -147,8 +147,8 @@ def leaders(values: pl.DataFrame, names: Sequence[str]) -> dict[str, str | None]
     return {task: name if corrected[task] <= 1 - LEVEL else None for task, name in best.items()}
 
 
-def _pair(rows: pl.DataFrame, first: str, second: str) -> tuple[list[float], list[float]]:
-    """The values of two series on the trials that they share."""
+def on_shared_trials(rows: pl.DataFrame, first: str, second: str) -> tuple[list[float], list[float]]:
+    """Give the values of two series of one task on the trials that they share."""
     a, b = (rows.filter(series=name).select("trial", "value") for name in (first, second))
     both = a.join(b, on="trial").sort("trial")
     return both["value"].to_list(), both["value_right"].to_list()
