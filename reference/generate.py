@@ -123,6 +123,8 @@ PAGES: dict[str, Page] = {
                 "DriverTest",
             ),
             "lacuna.fitting.models": ("Model",),
+            "lacuna.fitting.log": ("MaskLog", "Column"),
+            "lacuna.fitting.chain": ("ChainFit",),
         },
     ),
     "world-builders": Page(

@@ -29,7 +29,7 @@ agent.act()
 agent.learn(1.0, [2, None], False)
 agent.save("agent.lacuna")
 assert lacuna.Agent.load("agent.lacuna").steps == 1
-heavy = {"polars", "scipy", "typer", "rich", "pandas"} & set(sys.modules)
+heavy = {"polars", "typer", "rich", "pandas"} & set(sys.modules)
 assert not heavy, heavy
 print(f"import lacuna: {took:.2f} s")
 """

@@ -220,19 +220,31 @@ class FittedMissingness:
         lines = [f"{one.component}: missing {one.rate:.3f} ± {one.se:.3f}" for one in self.rates]
         return "\n".join([repr(self), *lines, self.verdict, CANNOT_KNOW])
 
+    def _strongest(self) -> tuple[RateGiven, ...]:
+        """The rates by the driver with the least p-value."""
+        tests = [test for test in self.tests if test.p is not None]
+        driver = min(tests, key=lambda test: test.p or 0.0).driver if tests else None
+        return tuple(row for row in self.by if row.driver == driver)
+
     def _repr_html_(self) -> str:
-        heads = {"rates": "how often", "by": "by what was seen", "patterns": "together", "persistence": "again",
-                 "models": "models, the best first"}  # fmt: skip
         parts = []
-        for name, title in heads.items():
-            rows = [list(row) if isinstance(row, tuple) else list(vars(row).values()) for row in getattr(self, name)]
+        for name, title in _TITLES.items():
+            rows = self._strongest() if name == "by" else getattr(self, name)
             if rows:
-                first = getattr(self, name)[0]
-                head = [key.replace("_", " ") for key in (getattr(first, "_fields", None) or vars(first))]
-                parts += [display.paragraph(f"{name}: {title}"), display.table(head, rows, most=8)]
+                cells = [list(row) if isinstance(row, tuple) else list(vars(row).values()) for row in rows]
+                head = [key.replace("_", " ") for key in (getattr(rows[0], "_fields", None) or vars(rows[0]))]
+                parts += [display.paragraph(title), display.table(head, cells, most=8)]
         title = f"Missingness in {counted(self.log.n, 'row')} of {', '.join(self.log.names)}"
         return display.card(title, display.paragraph(self.verdict), *parts, display.paragraph(CANNOT_KNOW))
 
+
+_TITLES = {
+    "rates": "How often each component is missing:",
+    "by": "How often by the value of what matters most:",
+    "patterns": "Which are missing together:",
+    "persistence": "How often again:",
+    "models": "Models, the best first:",
+}
 
 _NEEDS = {
     "rates": "it needs a component",

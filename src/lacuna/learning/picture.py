@@ -64,5 +64,5 @@ def _grid(
         for i in range(count.shape[0])
     ]
     averaged = f", averaged over {', '.join(space.names[j] for j in others)}" if others else ""
-    note = f"Best action by learned value{averaged}; darker is better, from {low:.3g} to {high:.3g}."
+    note = f"Best action by learned value{averaged}; the more blue, the better, from {low:.3g} to {high:.3g}."
     return display.grid(cells, across=space.names[sides[1]], down=space.names[sides[0]]) + display.paragraph(note)
