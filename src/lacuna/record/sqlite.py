@@ -153,9 +153,9 @@ class SqliteStore:
         Each body holds its number, its kind and its time. `StoreConflictError` if the log does not end where this
         writer saw it end, or one of the decisions is there.
         """
-        self._check_writable()
-        entries, trial = seal(self._head, bodies), self._trial
+        trial = self._trial
         with self._transaction() as connection:
+            entries = seal(self._head, bodies)
             if self._stored_head() != self._head:
                 raise StoreConflictError(
                     f"{self._path} does not end with event {self._head.seq} as this writer left it: another one wrote "
