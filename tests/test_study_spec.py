@@ -26,7 +26,7 @@ from lacuna.running.run import Run
 from lacuna.study.runner import execute, problem_of
 from lacuna.study.runs import RunSpec
 from lacuna.study.spec import Study, StudyError
-from lacuna.worlds.registry import WORLDS
+from lacuna.worlds.registry import WORLDS, make_world
 
 GOOD = """\
 name = "good"
@@ -613,8 +613,13 @@ def test_every_world_and_every_mechanism_it_takes_can_be_studied(world: str) -> 
     rates = {"none": "none", "mcar": "mcar:0.3", "whole": "whole:0.25", "bursts": "bursts:0.1,0.5",
              "bursts-each": "bursts-each:0.1,0.5,0.9,0.01", "after": "after:1=0.123456789012345,else=0.2",
              "mcolor": "mcolor:0.1,0.2,0.3", "mcolor-xy": "mcolor-xy:0.1,0.2,0.3", "mfog": "mfog:0.5,0.1"}  # fmt: skip
+    space = make_world(world).space
+    rates["by"] = f"by:{space.names[0]}=0.1,0=0.3,else=0.2"
+    rates["patterns"] = f"patterns:{'0' * space.d}=0.75,{'1' * space.d}=0.25"
     assert set(rates) == set(MECHANISMS)
     fits = [text for name, text in rates.items() if world == "lake" or name not in ("mcolor", "mcolor-xy", "mfog")]
+    if space.d == 1:  # nothing is left to hide by what is seen
+        fits.remove(rates["by"])
     text = change('["mcar:0.2", "mcolor:0.2,0.4,0.6", "mfog:0.5,0.0"]', json.dumps(fits))
     study = Study.parse(text.replace('name = "lake"\nwind = 0.2\nstay = true', f'name = "{world}"'))
     assert len(study.problems) == len(fits)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from inspect import isclass
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from lacuna.complaints import path_of, sentences
 from lacuna.methods.settings import MAX_WEIGHT
 from lacuna.protocol.context import MAX_TEXT
-from lacuna.validation import nearest, shown
 
 MAX_HORIZON = 2**31
 """Most decisions of a participant."""
@@ -214,7 +213,9 @@ def read_table(model: type[Read], data: Any, where: tuple[str, ...], wrong: list
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        wrong += _sentences(error, model, where)
+        wrong += sentences(
+            error, lambda parts: place_of((*where, *parts)), lambda parts: list(_table_at(model, parts).model_fields)
+        )
         return None
 
 
@@ -226,30 +227,7 @@ def place_of(where: tuple[int | str, ...]) -> str:
     >>> place_of(("trial", "update", "at")), place_of(("context", "at home", "values", 0))
     ('[trial] update.at', "[context] 'at home'.values[0]")
     """
-    place = ""
-    for part in where[1:]:
-        if isinstance(part, int):
-            place += f"[{part}]"
-        else:
-            place += ("." if place else "") + (part if part.isidentifier() and len(part) < 60 else shown(part))
-    return f"[{where[0]}] {place}".rstrip()
-
-
-def _sentences(error: ValidationError, model: type[Table], where: tuple[str, ...]) -> list[str]:
-    """Every complaint as: where, what was found, what was expected."""
-    lines: dict[str, None] = {}
-    for item in error.errors():
-        parts = item["loc"]
-        place = place_of((*where, *parts))
-        if item["type"] == "extra_forbidden":
-            known = list(_table_at(model, parts[:-1]).model_fields)
-            line = f"{place} is not a key{nearest(parts[-1], known)}; there are {', '.join(known)}"
-        elif item["type"] == "missing":
-            line = f"{place} is missing; it is needed"
-        else:
-            line = f"{place} is {shown(item['input'])}{_wanted(item['type'], item.get('ctx', {}), item['input'])}"
-        lines[line] = None
-    return list(lines)
+    return f"[{where[0]}] {path_of(where[1:])}".rstrip()
 
 
 def _table_at(model: type[Table], parts: tuple[int | str, ...]) -> type[Table]:
@@ -259,29 +237,3 @@ def _table_at(model: type[Table], parts: tuple[int | str, ...]) -> type[Table]:
         kinds = [kind for kind in (annotation, *get_args(annotation)) if isclass(kind) and issubclass(kind, Table)]
         model = kinds[0]
     return model
-
-
-_WANTED = {
-    "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
-    "string_type": "a text in quotes", "list_type": "a list",
-    "string_pattern_mismatch": "made of letters, digits, spaces inside, and any of . , + - _ ( )",
-    "too_short": "a list of at least one value", "string_too_long": f"shorter: at most {MAX_TEXT} characters",
-    "model_type": "a table of keys and values", "dict_type": "a table of keys and values",
-}  # fmt: skip
-
-
-def _wanted(kind: str, bound: Mapping[str, Any], found: Any) -> str:
-    """What pydantic expected, in our words."""
-    if kind == "wanted":
-        return f"; it must be {bound['wanted']}"
-    if kind == "greater_than_equal":
-        return f"; it must be {bound['ge']:g} or larger"
-    if kind == "greater_than":
-        return f"; it must be above {bound['gt']:g}"
-    if kind == "less_than_equal":
-        return f"; it must be at most {bound['le']:.12g}"
-    if kind == "literal_error":
-        # Pydantic lists the choices in quotes, the last one after "or".
-        choices = [choice.strip("' ") for choice in bound["expected"].replace(" or ", ",").split(",")]
-        return f"{nearest(found, choices)}; it must be one of {', '.join(choices)}"
-    return f"; it must be {_WANTED[kind]}"

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lacuna import display
+from lacuna.complaints import Place, path_of, sentences
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.learning.own_method import AnyMethod, OwnMethod
 from lacuna.methods.settings import SETTINGS, Settings, settings_of
@@ -26,7 +27,6 @@ from lacuna.quantities import counted
 from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
 from lacuna.running.knowledge import check_horizon
 from lacuna.running.problems import AnyProblem, Problem, problem_in
-from lacuna.study.complaints import place_of, sentences
 from lacuna.study.runs import RunSpec, method_as_json, method_from_json
 from lacuna.validation import nearest, shown
 from lacuna.worlds.registry import find_world
@@ -178,7 +178,7 @@ class Study:
         try:
             spec = StudySpec.model_validate(data)
         except ValidationError as error:
-            wrong = [*sentences(error, list(StudySpec.model_fields)), *wrong]
+            wrong = [*sentences(error, _place_of, lambda _: list(StudySpec.model_fields), _own_words), *wrong]
         else:
             problems, settings, sources = _expand(spec, wrong)
         if wrong:
@@ -259,6 +259,20 @@ class Study:
 _Expanded = tuple[tuple[tuple[str, Frozen, str], ...], tuple[AnyMethod, ...], dict[str, Sources]]
 
 
+def _place_of(parts: Place) -> str:
+    return path_of(parts) or "the study"
+
+
+def _own_words(kind: str, parts: Place) -> str | None:
+    """What is expected where an example helps."""
+    if kind == "model_type":
+        return "a table of keys and values, e.g. {name = …}"
+    place = path_of(parts)
+    if kind == "list_type" and place in ("methods", "worlds"):
+        return f"a list: [[{place}]], or {place} = [{{name = …}}, …]"
+    return None
+
+
 def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
     """Worlds x missingness, and methods x choices; adds a sentence for everything that cannot be to what is wrong."""
     choices_are_fine = not wrong
@@ -316,7 +330,7 @@ def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
         for key, given in (table if where == ("grid",) else _by_name(table)).items():
             if key == "name" and where != ("grid",):
                 continue
-            place = place_of((*where, key))
+            place = _place_of((*where, key))
             if key not in SETTINGS:
                 known = SETTINGS if where == ("grid",) else ("name", *SETTINGS)
                 wrong.append(f"{place} is not a key{nearest(key, known)}; there are {', '.join(known)}")
