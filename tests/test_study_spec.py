@@ -24,7 +24,7 @@ from lacuna.missingness import MECHANISMS
 from lacuna.running.run import Run
 from lacuna.study.runner import execute, problem_of
 from lacuna.study.spec import RunSpec, Study, StudyError
-from lacuna.worlds.registry import WORLDS
+from lacuna.worlds.registry import WORLDS, make_world
 
 GOOD = """\
 name = "good"
@@ -608,11 +608,14 @@ def test_the_curve_has_its_points_evenly_and_ends_with_the_run() -> None:
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_world_and_every_mechanism_it_takes_can_be_studied(world: str) -> None:
+    d = make_world(world).space.d
     rates = {"none": "none", "mcar": "mcar:0.3", "whole": "whole:0.25", "bursts": "bursts:0.1,0.5",
              "bursts-each": "bursts-each:0.1,0.5,0.9,0.01", "after": "after:1=0.123456789012345,else=0.2",
-             "mcolor": "mcolor:0.1,0.2,0.3", "mcolor-xy": "mcolor-xy:0.1,0.2,0.3", "mfog": "mfog:0.5,0.1"}  # fmt: skip
+             "mcolor": "mcolor:0.1,0.2,0.3", "mcolor-xy": "mcolor-xy:0.1,0.2,0.3", "mfog": "mfog:0.5,0.1",
+             "by": "by:0=0.1,0=0.25,else=0.5", "patterns": f"patterns:{'0' * d}=0.7,{'1' * d}=0.3"}  # fmt: skip
     assert set(rates) == set(MECHANISMS)
-    fits = [text for name, text in rates.items() if world == "lake" or name not in ("mcolor", "mcolor-xy", "mfog")]
+    unfit = {name for name in ("mcolor", "mcolor-xy", "mfog") if world != "lake"} | ({"by"} if d == 1 else set())
+    fits = [text for name, text in rates.items() if name not in unfit]
     text = change('["mcar:0.2", "mcolor:0.2,0.4,0.6", "mfog:0.5,0.0"]', json.dumps(fits))
     study = Study.parse(text.replace('name = "lake"\nwind = 0.2\nstay = true', f'name = "{world}"'))
     assert len(study.problems) == len(fits)
