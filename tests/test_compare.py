@@ -79,11 +79,11 @@ def test_curves_add_up_to_what_was_earned(found: Comparison) -> None:
 
 def test_it_shows_itself(found: Comparison) -> None:
     lines = repr(found).splitlines()
-    assert lines[0] == "mean_total_reward_with_open in corridor,length=6: 5 seeds of 400 steps"
+    assert lines[0] == "Total reward per episode in corridor,length=6: 5 seeds of 400 steps"
     assert len(lines) == 2 + 2 * 3
     assert lines[1].split("  ")[0] == "missingness"
     html = found._repr_html_()
-    assert html.count("<tr>") == 7
+    assert html.count("<tr ") == 7
     assert all(name in html for name in found.names)
     assert len(found.plot().to_dict(validate=False)["datasets"]["points"]) == 300
 

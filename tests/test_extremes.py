@@ -48,7 +48,8 @@ VALUES = NUMBERS + WORDS
 BASE = {
     "run": ("--steps", "20", "--trials", "1"), "methods": (), "worlds": (), "bench": (), "theory": ("--out", "out"),
     "paper": ("--out", "out"), "study plan": ("study.toml",), "study run": ("study.toml", "--out", "out"),
-    "study status": ("store",), "study export": ("store", "to.csv"),
+    "study status": ("store",), "study export": ("store", "to.csv"), "study report": ("store",),
+    "study compare": ("store", "store"),
     "trial init": ("new.toml",), "trial enrol": ("walk.toml", "ada"),
     "trial decide": ("walk.toml", "maria", "0", "--context", "{}"),
     "trial fallbacks": ("walk.toml", "maria", "0", "3"), "trial outcome": ("walk.toml", "maria", "0", "0.5"),

@@ -243,4 +243,4 @@ def test_probabilities_are_those_of_the_twin(
 def test_every_rule_is_crossed() -> None:
     cases = [case for case in settings() if case.method in FOLLOWED]
     assert len(cases) == 4 + 3 * (len(VOTES) * len(UPDATES) + 1) + 7
-    assert len(mechanisms(lake("episodic"))) == 11
+    assert len(mechanisms(lake("episodic"))) == 13

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from lacuna import display
 from lacuna.learning.own_method import AnyMethod, OwnMethod
 from lacuna.methods.settings import Settings
 from lacuna.quantities import counted
@@ -196,9 +196,8 @@ class Comparison:
         return "\n".join([self._title, *lines])
 
     def _repr_html_(self) -> str:
-        head, *body = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._cells]
-        rows = "".join(f"<tr>{row}</tr>" for row in [head.replace("td>", "th>"), *body])
-        return f"<table><caption>{escape(self._title)}</caption>{rows}</table>"
+        head, *rows = self._cells
+        return display.card(self._title, display.table(head, rows))
 
 
 def _number(value: float | None) -> str:
