@@ -220,3 +220,23 @@ def test_a_wrong_method_or_measure_is_refused(found: Comparison) -> None:
         found.paired(0, 1, measure="reward_per_stp")
     with pytest.raises(ValueError, match="budget is not known for every run"):
         found.summed_up("budget")
+
+
+def test_real_numbers_are_cut_into_bins_and_the_report_is_written(tmp_path: Path) -> None:
+    found = compare("MountainCar-v0,bins=[3, 2]", "mcar:0.3", ["last-observed", Knows3x2], steps=60, seeds=2)
+    assert found.table["steps"].to_list() == [60] * 4
+    page = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Knows3x2" in page
+    assert "here:Knows3x2" not in page
+    with pytest.raises(ValueError, match="only the real numbers of a Box are cut into bins"):
+        compare("FrozenLake-v1,bins=3", "none", "last-observed", steps=10, seeds=1)
+    with pytest.raises(ValueError, match="bins"):
+        compare("MountainCar-v0,bins=0", "none", "last-observed", steps=10, seeds=1)
+
+
+class Knows3x2(Agent):
+    """An agent that is only made for components of these sizes."""
+
+    def __init__(self, space: Space, n_actions: int, *, seed: int) -> None:
+        assert space.sizes == (3, 2)
+        super().__init__(space, n_actions, Settings("last-observed"), seed=seed)
