@@ -21,7 +21,7 @@ from lacuna.learning import learner
 from lacuna.learning.agent import Agent
 from lacuna.learning.learner import draws_per_step
 from lacuna.live.trial import Trial
-from lacuna.methods.memory import Memory
+from lacuna.methods.memory import IMPATIENCE, Memory
 from lacuna.methods.settings import Settings
 from lacuna.record.keys import key_words
 from problems import settings
@@ -209,3 +209,25 @@ def test_a_planner_counts_the_same_whenever_rewards_come(case: Settings) -> None
         found.append([arrays[name].tobytes() for name in counted])
         assert (pool.taught, pool.credited) == (59, 59)
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [Settings("mi-planned", K=3), Settings("mi-available", K=3, optimism=0.2), Settings("last-observed")],
+    ids=str,
+)
+def test_the_basis_of_a_decision_is_a_digest_of_all_that_it_read(case: Settings) -> None:
+    trial = begun(trial_file(case, trial=EACH))
+    trial.enrol("maria")
+    found = set()
+    for t, context, _, reward in story(0.3, 12):
+        trial.decide("maria", t, context, previous={"t": t - 1, "reward": reward} if t else None)
+        (pool,), S = trial.state.pools.values(), trial.state.places.standing.S[0]
+        memory, plan = pool.tables.memory, pool.tables.plan_table
+        tried = memory.tried[S].ravel() if memory.tried.size else np.zeros(0)
+        waits = [] if plan is None else [plan.levels[IMPATIENCE]]
+        read = np.concatenate([S.astype(np.float64), memory.Q[S].ravel(), tried, memory.highest_reward, waits])
+        body = json.loads(list(trial.store.read())[-1].body or b"")
+        assert body["basis"] == hashlib.sha256(read.tobytes()).hexdigest()[:16]
+        found.add(body["basis"])
+    assert len(found) > 3
