@@ -77,7 +77,7 @@ PARTS: dict[str, tuple[Edit, ...]] = {
     ),
     "endings by arrival": (("planning", "on = T * (1.0 - ahead[x, 3])", "on = T"),),
     "priorities": (("planning", "            queue_up(s, moved,", "            queue_up(s, -float(at[CREDITED]),"),),
-    "γ' at most .99 (.9999 instead)": (("planning", "_MOST_GAMMA = 0.99", "_MOST_GAMMA = 0.9999"),),
+    "γ' at most .99 (.9999 instead)": (("looking", "MOST_GAMMA = 0.99", "MOST_GAMMA = 0.9999"),),
 }
 """What to edit to take each part out."""
 

@@ -28,7 +28,8 @@ from lacuna.learning.tables import table_bytes
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.memory import OPTIMISTIC, VISITED, Learner, PlanTable
 from lacuna.missingness import mcar
-from lacuna.models.planning import _LEAST_PRODUCT, _MOST_GAMMA, backed_up, doubt_about
+from lacuna.models.looking import MOST_GAMMA
+from lacuna.models.planning import _LEAST_PRODUCT, backed_up, doubt_about
 from lacuna.models.successors import expand
 from lacuna.running.run import Run
 from lacuna.worlds.lake import Lake
@@ -185,7 +186,7 @@ def show_backup(turns: int = 200) -> None:
     agent, _ = trained(Problem.named("lake", f"mcar:{THETA}").mdp, 1.0)
     assert agent.planner is not None
     planner, rows = agent.planner.table, rows_of(agent)
-    optimistic, gamma = float(planner.levels[OPTIMISTIC]), min(agent.rules.gamma, _MOST_GAMMA)
+    optimistic, gamma = float(planner.levels[OPTIMISTIC]), min(agent.rules.gamma, MOST_GAMMA)
     # States that were never left have the value O.
     ahead = planner.ahead.copy()
     ahead[~planner.left, 0] = optimistic

@@ -107,7 +107,7 @@ def measure(folder: Path, turns: int) -> dict[str, float]:
         found = {name: timed(agent_steps, agent, coded) for name, agent in agents.items()}
         first = stored.head.seq + 1
         found |= {name: timed(stream.go_on, seen) for name, stream in streams.items()}
-        found["bare INSERT"] = timed(insert, bare, stored, first)
+        found["bare INSERT"] = timed(insert, bare, groups(stored, first))
         found["replay"] = timed(replay, stored.store.read(), stored.secret.draws_key) / (turn + 1)
         if turn:  # the first one compiles
             for name, own in found.items():
@@ -117,16 +117,22 @@ def measure(folder: Path, turns: int) -> dict[str, float]:
     return {name: median(own) for name, own in times.items()}
 
 
-def insert(bare: sqlite3.Connection, trial: Trial, first: int) -> None:
-    """The bytes of the same events, a commit for each decision."""
-    bodies: list[tuple[int, bytes | None]] = []
+def groups(trial: Trial, first: int) -> list[list[tuple[int, bytes | None]]]:
+    """The bytes of events, those of each decision together."""
+    found: list[list[tuple[int, bytes | None]]] = [[]]
     for entry in trial.store.read(first):
-        bodies.append((entry.seq, entry.body))
+        found[-1].append((entry.seq, entry.body))
         if b'"kind":"decision"' in (entry.body or b""):
-            bare.execute("BEGIN IMMEDIATE")
-            bare.executemany("INSERT INTO bare (seq, body) VALUES (?, ?)", bodies)
-            bare.execute("COMMIT")
-            bodies = []
+            found.append([])
+    return found[:-1]
+
+
+def insert(bare: sqlite3.Connection, bodies: list[list[tuple[int, bytes | None]]]) -> None:
+    """The bytes of the same events, a commit for each decision."""
+    for group in bodies:
+        bare.execute("BEGIN IMMEDIATE")
+        bare.executemany("INSERT INTO bare (seq, body) VALUES (?, ?)", group)
+        bare.execute("COMMIT")
 
 
 def large_batch(folder: Path) -> dict[str, float]:

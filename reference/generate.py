@@ -1,12 +1,13 @@
 """Write the reference pages from the code: interfaces from docstrings, tables from declarations.
 
 ``python reference/generate.py`` writes ``docs/reference/``, the list of files in ``docs/architecture.md``, the examples
-that other pages print, and the picture of the idea. All of it is committed, so that every link works where the
-repository is read; a test fails when it is not current.
+that other pages print, the picture of the idea, and the verdicts of the full study that the package keeps. All of it is
+committed, so that every link works where the repository is read; a test fails when it is not current.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,12 +24,16 @@ from lacuna.command import app
 from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
 from lacuna.methods.table import METHODS, NAMED, YARDSTICKS, Method
 from lacuna.missingness import MECHANISMS
+from lacuna.paper.verdicts import in_brief
+from lacuna.story.page import picture, written
+from lacuna.story.results import extract
 from lacuna.study.spec import StudySpec
 from lacuna.study.store import SCHEMA
 from lacuna.worlds.registry import WORLDS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "lacuna"
+FULL_STUDY = PACKAGE / "paper" / "full_study.json"
 
 KINDS = {
     "String": "text", "Int64": "whole number", "Float64": "number", "Boolean": "true or false",
@@ -99,6 +104,15 @@ PAGES: dict[str, Page] = {
             "lacuna.running.measures": ("SUMS", "figures", "episode_means"),
         },
     ),
+    "replaying": Page(
+        "Replays",
+        "A run to watch, on one page; and a page checked against its header.",
+        {
+            "lacuna": ("replay", "Replay"),
+            "lacuna.replaying.recording": ("Recording", "Stage", "Moments", "record"),
+            "lacuna.replaying.verifying": ("check_page", "recordings_in"),
+        },
+    ),
     "missingness": Page(
         "Missingness",
         "Mechanisms, their labels, and the wrapper that hides parts of any environment.",
@@ -135,6 +149,9 @@ PAGES: dict[str, Page] = {
             "lacuna.worlds.registry": ("WORLDS", "World", "world", "find_world", "parse_world"),
             "lacuna.worlds.lake": ("PAPER_MAP", "MOVES", "COLOURS", "Rewards", "Ground"),
             "lacuna.worlds.lake_picture": ("LakePainter",),
+            "lacuna.worlds.machine": ("machine",),
+            "lacuna.worlds.mobile_health": ("mobile_health",),
+            "lacuna.worlds.relay": ("relay",),
             "lacuna.worlds.toys": ("corridor", "field", "bandit", "loop"),
             "lacuna.worlds.toy_text": ("from_toy_text", "frozen_lake_mdp", "cliff_walking_mdp", "taxi_mdp"),
         },
@@ -147,6 +164,7 @@ PAGES: dict[str, Page] = {
             "lacuna.mdp.tabular": ("Outcome",),
             "lacuna.mdp.solve": ("Solution", "expected_steps"),
             "lacuna.mdp.painter": ("Hidden", "Painter", "PicturePainter"),
+            "lacuna.mdp.drawing": ("Drawing", "Scene", "Ground", "drawing_of"),
         },
     ),
     "studies": Page(
@@ -193,7 +211,9 @@ PAGES: dict[str, Page] = {
             "lacuna.report.page": (),
             "lacuna.report.tables": (),
             "lacuna.report.files": (),
+            "lacuna.report.axes": (),
             "lacuna.report.panels": (),
+            "lacuna.report.forest": (),
             "lacuna.report.styles": (),
         },
     ),
@@ -202,12 +222,25 @@ PAGES: dict[str, Page] = {
 
 def main() -> None:
     """Write everything."""
+    (PACKAGE / "story" / "results.json").write_text(story_results(), encoding="utf-8")
     for path, text in pages().items():
         target = ROOT / "docs" / path
         target.parent.mkdir(exist_ok=True)
         target.write_text(text, encoding="utf-8")
+    FULL_STUDY.write_text(full_study(), encoding="utf-8")
     for stale in set((ROOT / "docs" / "reference").glob("*.md")) - {ROOT / "docs" / path for path in pages()}:
         stale.unlink()
+
+
+def full_study() -> str:
+    """Give the verdicts of the full study, which the package keeps, from its results, which are with the pages."""
+    results = json.loads((ROOT / "docs" / "results" / "claims.json").read_text(encoding="utf-8"))
+    return json.dumps(in_brief(results), indent=1, ensure_ascii=False) + "\n"
+
+
+def story_results() -> str:
+    """Give what the story's chart shows of the measured horizons; the package carries it."""
+    return written(extract(json.loads((ROOT / "docs" / "results" / "horizons.json").read_text(encoding="utf-8"))))
 
 
 @cache
@@ -225,6 +258,7 @@ def pages() -> dict[str, str]:
     written = tables | {name: api_page(name) for name in PAGES}
     found = {f"reference/{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in written.items()}
     found["pictures/idea.svg"] = idea_picture()
+    found["pictures/replay.svg"] = picture()
     found["architecture.md"] = with_files((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
     return found | {name: with_examples((ROOT / "docs" / name).read_text(encoding="utf-8")) for name in PRINTING}
 
@@ -466,11 +500,13 @@ def entries() -> dict[str, Entry]:
     for title, page in PAGES.items():
         for module, names in page.modules.items():
             for name in names or public_names(module):
-                if name not in found:
+                # `lacuna.replay` watches a run; the function of a trial's log has the same name, and a page of its own.
+                key = f"{module}.{name}" if (module, name) == ("lacuna.live.replay", "replay") else name
+                if key not in found:
                     # Headings that differ in capitals only would share an anchor.
                     heading = f"{module}.{name}" if (title, anchor(name)) in anchors else name
                     anchors.add((title, anchor(name)))
-                    found[name] = Entry(title, heading, module, name)
+                    found[key] = Entry(title, heading, module, name)
     return found
 
 
@@ -484,10 +520,12 @@ def api_page(title: str) -> str:
     """Give the page about some modules."""
     page, parts = PAGES[title], []
     for module in page.modules:
-        here = [one for one in entries().values() if (one.page, one.module) == (title, module)]
+        here = {key: one for key, one in entries().items() if (one.page, one.module) == (title, module)}
         if here:
-            parts.append(f"*In `{module}`:* " + ", ".join(link(one.name, links()) for one in here))
-            parts += [entry(one.heading, module, one.name, links()) for one in here]
+            parts.append(
+                f"*In `{module}`:* " + ", ".join(f"[`{one.name}`]({links()[key]})" for key, one in here.items())
+            )
+            parts += [entry(one.heading, module, one.name, links()) for one in here.values()]
     return "\n\n".join([f"# {page.title}", page.about, *parts])
 
 

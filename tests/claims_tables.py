@@ -140,8 +140,8 @@ def row(
     return {
         "world": "lake", "parameters": ", ".join(parameters),
         "missingness": missingness, "first_observed": True, "steps": 50_000, **shown._asdict(), "vote": "sampled",
-        "update": "sequential", "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0,
-        "budget": None,
+        "update": "sequential", "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0, "look": 0.0,
+        "budget": None, "cycles": None, "q_table": "shared", "assumed": None, "evidence": "usual", "lag": 0,
         "alpha": alpha, "gamma": 1.0, "epsilon": epsilon, "trial": trial,
         "episodes": 1000, "open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0,
         "cut_episodes": 0, "cut_reward": 0.0, "cut_bad_steps": 0, "cut_steps": 0,

@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.methods.settings import UPDATES, VOTES
+from lacuna.methods.settings import EVIDENCE, Q_TABLES, UPDATES, VOTES
 from lacuna.methods.table import METHODS
 
 TAIL = len("sha256 ") + 64 + 1
 
 WHOLE = (0, 1, -1, 2, 3, 7, 64, 1000, 2**31, 2**32, 2**52, 2**53 - 1, 2**53, 2**53 + 1, 2**62, 2**63 - 1, -(2**63))
 BROKEN = (0.0, -0.0, 0.5, 1.0, 2.5, 5e-324, 1e-300, 1e100, 1e103, 1.7e308, -1.7e308, np.nan, np.inf, -np.inf)
-WORDS = (*METHODS, *VOTES, *UPDATES, "new", "ready", "acted", "qmdp", "", "1", "\n", "\ud800", "x" * 5000)
+WORDS = (
+    *METHODS, *VOTES, *UPDATES, *Q_TABLES, *EVIDENCE,
+    "new", "ready", "acted", "qmdp", "", "1", "\n", "\ud800", "x" * 5000,
+)  # fmt: skip
 STRANGE: tuple[Any, ...] = (
     None, True, False, [], {}, [0], [[]], {"a": 1}, 10**400, -(10**400), 2**63, 2**64, 2**128, 2**130
 )  # fmt: skip
@@ -111,8 +114,11 @@ def change_settings(file: File, rng: Random) -> None:
         "method": tuple(METHODS),
         "vote": VOTES,
         "update": UPDATES,
+        "evidence": EVIDENCE,
         "K": (None, 1, 2, 3, 10, 10_000),
         "budget": (None, 0, 1, 7, 1000),
+        "cycles": (None, 1, 2, 100),
+        "q_table": Q_TABLES,
     }
     settings[name] = rng.choice(choices.get(name, (None, 0.0, 1.0, 5e-324, 1e-300, 0.3, 1e9)))
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
+from naive_evidence import NaiveEvidence, resampled
+
 State = tuple[int | None, ...]
 Path = State | None
 Outcomes = dict[tuple[int, int, bool, float, bool], float]
@@ -79,6 +81,22 @@ def one_more(row: dict[Any, int], item: Any, times: int = 1) -> dict[Any, int]:
     return dict([*ahead, (item, n), *others[len(ahead) :]])
 
 
+def filled(observation: State, others: State) -> State:
+    """What was seen, and the others where nothing was."""
+    return tuple(other if value is None else value for value, other in zip(observation, others, strict=True))
+
+
+def pick(counted: list[tuple[Any, int]], u: float, size: int) -> Any:
+    """A value in proportion to its count, in the order given; if nothing was counted, any of `size` values."""
+    total = sum(n for _, n in counted)
+    rank = int(u * (total or size))
+    for value, n in counted if total else [(value, 1) for value in range(size)]:
+        rank -= n
+        if rank < 0:
+            return value
+    raise AssertionError("u must be below 1")
+
+
 class NaiveLearner:
     """Every method of SPEC §4 with dictionaries and loops.
 
@@ -91,7 +109,8 @@ class NaiveLearner:
         self, sizes: Sequence[int], n_actions: int, *, method: str, K: int = 1, alpha: float, gamma: float,
         epsilon: float = 0.0, vote: str = "sampled", update: str = "sequential", p_shuffle: float = 0.0,
         kappa: float = 0.0, smoothing: float = 0.0, parents: float = 0.0,
-        optimism: float = 0.0, imputation: Iterable[float], exploration: Iterable[float],
+        optimism: float = 0.0, cycles: int = 0, q_table: str = "shared", assumed: float = 0.0,
+        evidence: str = "observed", imputation: Iterable[float], exploration: Iterable[float],
     ) -> None:  # fmt: skip
         self.sizes, self.actions = tuple(sizes), range(n_actions)
         self.method, self.K, self.alpha, self.gamma, self.epsilon = method, K, alpha, gamma, epsilon
@@ -101,14 +120,23 @@ class NaiveLearner:
         # `SAMPLE` for j alone in the sample that pairs are counted in.
         self.parts: dict[tuple[int, int, int, int, int], dict[int, int]] = defaultdict(dict)
         self.likelier: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)
-        self.tried: dict[tuple[Path, int], int] = defaultdict(int)
         self.hidden, self.judged = ([0] * len(sizes) for _ in range(2))
         # In a large world, components are counted from the start.
         self.small = n_actions * sum(size**2 for size in sizes) <= 2000
         self.rewards: list[float] = []
+        self.evidence = NaiveEvidence(K, evidence)
         self.imputation, self.exploration = iter(imputation), iter(exploration)
+        self.cycles, self.own = cycles, q_table == "own"
+        self.assumed = tuple(math.floor(assumed * (size - 1) + 0.5) for size in sizes)
+        # For each pathway its Q table, what was tried, and its model: the same object where they share it.
         self.Q: dict[tuple[Path, int], float] = defaultdict(float)
+        self.tried: dict[tuple[Path, int], int] = defaultdict(int)
         self.counts: dict[tuple[Path, int], dict[State, int]] = defaultdict(dict)
+        self.Qs, self.trieds, self.models = [self.Q] * K, [self.tried] * K, [self.counts] * K
+        if self.own:
+            self.Qs, self.trieds = [defaultdict(float) for _ in range(K)], [defaultdict(int) for _ in range(K)]
+        if method == "mi-separate":
+            self.models = [defaultdict(dict) for _ in range(K)]
         self.paths: list[Path] = []
         self.previous: State = ()
         self.held: State = ()
@@ -136,25 +164,29 @@ class NaiveLearner:
             self.paths = [observation if None not in observation else None]
         elif self.method == "missing-as-state":
             self.paths = [observation]
+        elif self.method in ("zero-context", "assumed-value", "carry-default"):
+            self.held = self.assumed
+            self.paths = self.impute(0, observation)
         else:
             self.paths = [self.guess(observation) for _ in range(self.K)]
             self.held = self.paths[0] or ()
 
-    def worth(self, state: Path, action: int) -> float:
-        """The value, and optimism for what was not yet tried, in units of the highest reward so far."""
+    def worth(self, k: int, action: int) -> float:
+        """The value to a pathway, and optimism for what was not yet tried, in units of the highest reward so far."""
+        state, sharing = self.paths[k], 1 if self.own else self.K
         if self.optimism == 0 or not self.rewards:
-            return self.Q[state, action]
-        extra = self.optimism * max(0.0, *self.rewards) / self.K
-        return self.Q[state, action] + extra * max(0, self.K - self.tried[state, action])
+            return self.Qs[k][state, action]
+        extra = self.optimism * max(0.0, *self.rewards) / sharing
+        return self.Qs[k][state, action] + extra * max(0, sharing - self.trieds[k][state, action])
 
-    def best_actions(self, state: Path) -> list[int]:
-        values = [self.worth(state, a) for a in self.actions]
+    def best_actions(self, k: int) -> list[int]:
+        values = [self.worth(k, a) for a in self.actions]
         return [a for a in self.actions if values[a] == max(values)]
 
     def votes(self) -> list[float]:
         votes = [0.0 for _ in self.actions]
-        for path in self.paths:
-            best = self.best_actions(path)
+        for k in range(self.K):
+            best = self.best_actions(k)
             for a in best:
                 votes[a] += 1 / len(best)
         return votes
@@ -173,7 +205,7 @@ class NaiveLearner:
             weights = [math.exp(v) if v > 0 else 0.0 for v in self.votes()]
             p = [weight / sum(weights) for weight in weights]
         else:
-            means = [sum(self.worth(path, a) for path in self.paths) / len(self.paths) for a in self.actions]
+            means = [sum(self.worth(k, a) for k in range(self.K)) / self.K for a in self.actions]
             best = [a for a in self.actions if means[a] > max(means) - 1e-12 * (1 + abs(max(means)))]
             p = [1 / len(best) if a in best else 0.0 for a in self.actions]
         return [(1 - self.epsilon) * x + self.epsilon / n for x in p]
@@ -185,7 +217,7 @@ class NaiveLearner:
         if explores or self.paths == [None]:
             return int(u * len(self.actions))
         k = int(u * len(self.paths))
-        best = self.best_actions(self.paths[k])
+        best = self.best_actions(k)
         return best[int((u * len(self.paths) - k) * len(best))]
 
     def impute(self, action: int, observation: State) -> list[Path]:
@@ -198,13 +230,23 @@ class NaiveLearner:
                 self.held = observation
             return [self.held]
         if self.method == "last-observed":
-            self.held = tuple(h if o is None else o for o, h in zip(observation, self.held, strict=True))
+            self.held = filled(observation, self.held)
+            return [self.held]
+        if self.method == "zero-context":
+            return [(0,) * len(self.sizes) if None in observation else observation]
+        if self.method == "assumed-value":
+            return [filled(observation, self.assumed)]
+        if self.method == "carry-default":
+            # What was assumed at the beginning of the episode stays until something is seen.
+            self.held = filled(observation, self.held)
             return [self.held]
         if None not in observation:
             return [observation] * self.K
+        if self.method == "mi-chained" and observation.count(None) > 1:
+            return [self.chained(self.counts[path, action], observation) for path in self.paths]
         drawn: list[Path] = []
-        for path in self.paths:
-            row = self.counts[path, action]
+        for model, path in zip(self.models, self.paths, strict=True):
+            row = model[path, action]
             fits = set(self.agreeing(observation))
             agreeing = {s: n for s, n in row.items() if s in fits}
             J = sum(agreeing.values())
@@ -229,6 +271,20 @@ class NaiveLearner:
                     drawn.append(s)
                     break
         return drawn
+
+    def chained(self, row: dict[State, int], observation: State) -> State:
+        """Each hidden component from its marginal in a row of counts, then, in cycles, given all the others."""
+        hidden = [j for j, value in enumerate(observation) if value is None]
+        state: list[Any] = list(observation)
+        # What the first one starts from is never looked at.
+        for j in hidden[1:]:
+            u = next(self.imputation)
+            state[j] = pick([(s[j], n) for s, n in row.items()], u, self.sizes[j])
+        for j in hidden * self.cycles:
+            u = next(self.imputation)
+            given = [(v, row.get((*state[:j], v, *state[j + 1 :]), 0)) for v in range(self.sizes[j])]
+            state[j] = pick(given, u, self.sizes[j])
+        return tuple(state)
 
     def parent(self, j: int) -> int | None:
         """The component that made what j did the likeliest, if that is e^10 times likelier than without one."""
@@ -318,43 +374,85 @@ class NaiveLearner:
             self.count_parts(action, s_next, self.passed_on(n))
         self.previous = now
 
-    def count(self, s: State, action: int, s_next: State) -> None:
-        """Count a transition."""
-        self.counts[s, action] = one_more(self.counts[s, action], s_next)
+    def count(self, s: State, action: int, s_next: State, k: int = 0) -> None:
+        """Count a transition in the model of a pathway."""
+        self.models[k][s, action] = one_more(self.models[k][s, action], s_next)
 
-    def error(self, path: State, action: int, reward: float, terminated: bool, following: State) -> float:
-        bootstrap = 0.0 if terminated else self.gamma * max(self.Q[following, a] for a in self.actions)
-        return reward + bootstrap - self.Q[path, action]
+    def weigh(self, following: list[Any], outcome: tuple[float, bool], observation: State) -> list[Any]:
+        """Resample the pathways by evidence, if it tells them apart."""
+        if None in observation and None not in following:
+            weights = self.evidence.weights(outcome, observation, following)
+            if len(set(weights)) > 1:
+                pairs: Any = list(zip(self.paths, following, strict=True))
+                pairs = resampled(pairs, weights, next(self.imputation))
+                self.paths, following = (list(side) for side in zip(*pairs, strict=True))
+        return following
 
-    def learn(self, action: int, reward: float, observation: State, terminated: bool) -> None:
+    def foretell(self, action: int) -> State:
+        """A next state of one pathway by the model alone."""
+        k, u = self.evidence.next_place()
+        row, nothing = self.models[k][self.paths[k], action], (None,) * len(self.sizes)
+        kappa = 0.0 if self.waiting else self.kappa
+        n = sum(row.values())
+        x = u * (n + kappa)
+        if x >= n and kappa > 0:
+            return self.draw_parts(self.paths[k], action, nothing, (x - n) / kappa)
+        if x >= n:
+            states = self.agreeing(nothing)
+            return states[int(u * len(states))]
+        rank = int(x)
+        for s, times in row.items():
+            rank -= times
+            if rank < 0:
+                return s
+        raise AssertionError("the rank is below the sum")
+
+    def error(self, k: int, path: State, action: int, reward: float, terminated: bool, following: State) -> float:
+        Q = self.Qs[k]
+        bootstrap = 0.0 if terminated else self.gamma * max(Q[following, a] for a in self.actions)
+        return reward + bootstrap - Q[path, action]
+
+    def foresee(self, action: int, observation: State, outcome: tuple[float, bool]) -> list[Path]:
+        """The next states: imputed, weighed by evidence, then shuffled."""
         complete = None not in observation and None not in self.previous
-        if self.method == "mi-available" and not complete and self.waiting:
+        available = self.method in ("mi-available", "mi-masked")
+        if available and not complete and self.waiting:
             self.catch_up()
-        following = self.impute(action, observation)
+        following = self.weigh(self.impute(action, observation), outcome, observation)
         if self.K > 1 and self.p_shuffle > 0 and next(self.imputation) < self.p_shuffle:
             for k in range(self.K - 1, 0, -1):
                 i = int(next(self.imputation) * (k + 1))
                 following[k], following[i] = following[i], following[k]
-        rate = 1 - (1 - self.alpha) ** (1 / self.K) if self.update == "exact-rate" else self.alpha / self.K
-        both = zip(self.paths, following, strict=True)
-        pairs = [(s, s_next) for s, s_next in both if s is not None and s_next is not None]
+        return following
+
+    def learn(self, action: int, reward: float, observation: State, terminated: bool) -> None:
+        complete = None not in observation and None not in self.previous
+        available = self.method in ("mi-available", "mi-masked")
+        following = self.foresee(action, observation, (reward, terminated))
+        sharing = 1 if self.own else self.K
+        rate = 1 - (1 - self.alpha) ** (1 / sharing) if self.update == "exact-rate" else self.alpha / sharing
+        both = zip(range(self.K), self.paths, following, strict=True)
+        pairs = [(k, s, s_next) for k, s, s_next in both if s is not None and s_next is not None]
         self.rewards.append(reward)
-        for s, _ in pairs:
-            self.tried[s, action] += 1
+        for k, s, _ in pairs:
+            self.trieds[k][s, action] += 1
         if self.update == "simultaneous":
-            errors = [self.error(s, action, reward, terminated, s_next) for s, s_next in pairs]
-            for (s, _), error in zip(pairs, errors, strict=True):
-                self.Q[s, action] += rate * error
+            errors = [self.error(k, s, action, reward, terminated, s_next) for k, s, s_next in pairs]
+            for (k, s, _), error in zip(pairs, errors, strict=True):
+                self.Qs[k][s, action] += rate * error
         else:
-            for s, s_next in pairs:
-                self.Q[s, action] += rate * self.error(s, action, reward, terminated, s_next)
-        if self.method == "mi-synthetic":
+            for k, s, s_next in pairs:
+                self.Qs[k][s, action] += rate * self.error(k, s, action, reward, terminated, s_next)
+        self.evidence.credit((reward, terminated), [s_next for _, _, s_next in pairs])
+        if self.evidence.uses_patterns:
+            self.evidence.count(observation, self.foretell(action))
+        if self.method in ("mi-synthetic", "mi-chained", "mi-separate"):
             # In units of 1/K, so that everything stays a whole number.
-            for s, s_next in pairs:
-                self.count(s, action, s_next)
-        elif self.method in ("mi-conservative", "mi-available") and complete:
+            for k, s, s_next in pairs:
+                self.count(s, action, s_next, k)
+        elif (available or self.method == "mi-conservative") and complete:
             self.count(self.previous, action, observation)
-        if self.method == "mi-available" and not (complete and self.waiting):
+        if available and not (complete and self.waiting):
             n = self.counts[self.previous, action][observation] if complete else 1
             self.count_parts(action, observation, self.passed_on(n) - self.passed_on(n - 1))
             if self.backoff > 0:

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from naive import State, one_more
+from naive_evidence import NaiveEvidence
 
 RHO, RHO_2, FLOOR, M = 0.1, 1.0, 0.001, 0.3
 MOST_SUCCESSORS, MOST_OUTCOMES = 64, 8
@@ -62,11 +63,12 @@ class NaivePlanner:
 
     def __init__(
         self, sizes: Sequence[int], n_actions: int, *, K: int, gamma: float, epsilon: float, kappa: float, budget: int,
-        imputation: Iterable[float], exploration: Iterable[float],
+        evidence: str = "outcomes", look: float = 0.0, imputation: Iterable[float], exploration: Iterable[float],
     ) -> None:  # fmt: skip
+        self.evidence = NaiveEvidence(K, evidence)
         self.sizes, self.actions, self.components = tuple(sizes), range(n_actions), range(len(sizes))
         self.K, self.gamma, self.epsilon, self.kappa, self.budget = K, gamma, epsilon, kappa, budget
-        self.unit = K * K
+        self.look, self.unit = look, K * K
         self.imputation, self.exploration = iter(imputation), iter(exploration)
         self.paths: list[State] = []
         self.previous: State = ()
@@ -94,6 +96,9 @@ class NaivePlanner:
         self.cursor = 0
         self.rewards: list[float] = []
         self.ends: list[bool] = []
+        # Disagreement before and after steps that began with some, by action; how many others, and after them.
+        self.unsure = [[0.0, 0.0] for _ in self.actions]
+        self.sure = [0.0, 0.0]
         self.agreement, self.optimistic, self.peak, self.rising, self.impatience = 1.0, 0.0, 0.0, 0.0, 0.0
 
     # --- acting -----------------------------------------------------------------------------------------------------
@@ -114,7 +119,34 @@ class NaivePlanner:
                 state[j] = value
             self.paths.append(tuple(state))
 
+    def disagreement(self, paths: list[State]) -> float:
+        """The probability that two pathways drawn at random, with return, differ."""
+        return sum(one != other for one, other in product(paths, paths)) / self.K**2
+
     def best_actions(self) -> list[int]:
+        """Those of the least cost until one knows where one is; of the best average value if one is best anywhere."""
+        if self.look == 0:
+            return self.best_on_average()
+        lacks = [
+            [max(self.Q[path, b] for b in self.actions) - self.Q[path, a] for path in self.paths] for a in self.actions
+        ]
+        if any(sum(lack) == 0 for lack in lacks):
+            return self.best_on_average()
+        costs, slack = [], []
+        for a in self.actions:
+            before, after = self.unsure[a]
+            lasts = max(min(after / (1 + before), 1.0) - self.sure[1] / (1 + self.sure[0]), 0.0)
+            rest = 1 - self.look * min(self.gamma, 0.99) * lasts
+            size = sum(max(abs(self.Q[path, b]) for b in (a, self.best_in(path))) * 2 for path in self.paths)
+            costs.append(sum(lacks[a]) / rest)
+            slack.append((self.K + 2) * 2.0**-52 * size / rest)
+        best = min(self.actions, key=lambda a: costs[a])
+        return [a for a in self.actions if costs[a] <= costs[best] + slack[best] + slack[a]]
+
+    def best_in(self, path: State) -> int:
+        return max(self.actions, key=lambda a: self.Q[path, a])
+
+    def best_on_average(self) -> list[int]:
         """Those of the best average value; sums of K numbers tie if they differ by no more than rounding."""
         sums = [sum(self.Q[path, a] for path in self.paths) for a in self.actions]
         slack = [(self.K - 1) * 2.0**-52 * sum(abs(self.Q[path, a]) for path in self.paths) for a in self.actions]
@@ -207,8 +239,15 @@ class NaivePlanner:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def learn(self, action: int, reward: float, observation: State, terminated: bool) -> None:
+        before = self.disagreement(self.paths)
         following = self.filter(action, (reward, terminated), observation)
+        after = 0.0 if terminated else self.disagreement(following)
+        sums = self.sure if before == 0 else self.unsure[action]
+        sums[0] += before or 1.0
+        sums[1] += after
         self.credit(action, reward, following, terminated)
+        if self.evidence.uses_patterns:
+            self.evidence.count(observation, self.foretell(action))
         self.count_components(action, observation)
         self.count_joint(action, following)
         self.plan(action)
@@ -233,9 +272,28 @@ class NaivePlanner:
             frequency = self.outcomes[outcome] / len(self.rewards)
             for k, state in enumerate(following):
                 weights[k] *= (self.told[state, outcome] + frequency) / (self.arrived[state][1] + 1.0)
-        elif together:
+        if self.evidence.patterns_tell(observation):
+            pattern = tuple(value is None for value in observation)
+            weights = [w * self.evidence.pattern_chance(pattern, s) for w, s in zip(weights, following, strict=True)]
+        elif together and outcome not in self.outcomes:
             return following
         return self.resample(weights, following)
+
+    def foretell(self, action: int) -> State:
+        """A next state of one pathway by the model alone."""
+        k, u = self.evidence.next_place()
+        row, drawn = self.joint[self.paths[k], action], []
+        x = u * (units_in(row) + self.kappa)
+        rank = int(x)
+        for state, n in row.items():
+            rank -= n
+            if rank < 0:
+                return state
+        place = min((x - units_in(row)) / self.kappa, 1 - 2.0**-53)
+        for j in self.components:
+            value, place = self.draw_value(j, self.paths[k], action, place)
+            drawn.append(value)
+        return tuple(drawn)
 
     def agrees(self, state: State, observation: State) -> bool:
         return all(o is None or s == o for s, o in zip(state, observation, strict=True))
@@ -274,7 +332,7 @@ class NaivePlanner:
         outcome = (reward, terminated)
         self.rewards.append(reward)
         self.ends.append(terminated)
-        if outcome in self.outcomes or len(self.outcomes) < MOST_OUTCOMES:
+        if self.evidence.uses_outcomes and (outcome in self.outcomes or len(self.outcomes) < MOST_OUTCOMES):
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
         for before, after in zip(self.paths, following, strict=True):
             for sums in (self.taken[before, action], self.arrived[after]):

@@ -72,28 +72,56 @@ def with_none(values: NDArray[np.int64]) -> tuple[int | None, ...]:
     return tuple(None if value < 0 else int(value) for value in values)
 
 
+CROSSED = ("mi-synthetic", "mi-conservative", "mi-available")
+
+
 def settings() -> Iterator[Settings]:
-    """Every method, and where pathways vote every vote and every update rule."""
+    """Every method, and where pathways vote every vote and every update rule; no two that must be equal."""
     for method in METHODS.values():
         if method.plans:
             # Few rows a step: the cases are run without the compiler as well.
             yield Settings(method.name, 4, gamma=0.9, epsilon=0.1, budget=5)
             yield Settings(method.name, 1, kappa=0.2, budget=2)
             yield Settings(method.name, 3, budget=0)
+            yield Settings(method.name, 5, gamma=0.9, budget=2, look=0.8)
             continue
         if not method.multiple:
-            yield Settings(method.name, alpha=0.3, gamma=0.9, epsilon=0.1)
+            # With a first state that is seen, a value carried forward is never one that was assumed.
+            alpha, assumed = (0.4, 0.9) if method.assumes else (0.3, None)
+            yield Settings(method.name, alpha=alpha, gamma=0.9, epsilon=0.1, assumed=assumed)
             continue
-        for vote in VOTES:
-            for update in UPDATES:
-                yield Settings(method.name, 4, 0.3, 0.9, 0.1, vote, update, 0.2)
-        yield Settings(method.name, 1, 0.5, 1.0)
+        cycles = 2 if method.chains else None
+        for i, vote in enumerate(VOTES):
+            # Not all pairs for every method: votes and updates are the same kernels for all.
+            for update in UPDATES if method.name in CROSSED else UPDATES[i % 3 : i % 3 + 1]:
+                yield Settings(method.name, 4, 0.3, 0.9, 0.1, vote, update, 0.2, cycles=cycles)
+        # A separate model of one pathway is the model of all.
+        yield Settings(method.name, 2 if method.separate else 1, 0.5, 1.0, cycles=cycles)
     for method in METHODS.values():
         if method.plans:
             continue
         vote = VOTES[len(method.name) % len(VOTES)] if method.multiple else "sampled"
         K, parents = 4 if method.multiple else None, 0.5 if method.counts_components else 0.0
-        yield Settings(method.name, K, 0.3, 0.9, 0.1, vote, parents=parents, optimism=0.2)
+        alpha = 0.4 if method.assumes else 0.3
+        yield Settings(method.name, K, alpha, 0.9, 0.1, vote, parents=parents, optimism=0.2)
+    for i, method in enumerate(method for method in METHODS.values() if method.votes):
+        optimism = 0.2 * (i % 2)
+        yield Settings(method.name, 3, 0.3, 0.9, 0.1, VOTES[i % 4], p_shuffle=0.2, q_table="own", optimism=optimism)
+
+    yield from EVIDENCE
+
+
+EVIDENCE = [
+    Settings("mi-available", 4, 0.3, 0.9, 0.1, "average", p_shuffle=0.2, parents=0.5, evidence="all"),
+    Settings("mi-synthetic", 4, 0.3, 0.9, 0.1, evidence="outcomes"),
+    Settings("mi-conservative", 4, 0.3, 0.9, 0.1, evidence="patterns"),
+    Settings("mi-masked", 4, 0.3, 0.9, 0.1, evidence="observed"),
+    Settings("mi-separate", 4, 0.3, 0.9, 0.1, q_table="own", evidence="all"),
+    Settings("mi-chained", 4, 0.3, 0.9, 0.1, evidence="patterns"),
+    Settings("mi-planned", 4, gamma=0.9, epsilon=0.1, budget=2, evidence="all"),
+    Settings("mi-planned", 4, gamma=0.9, epsilon=0.1, budget=2, evidence="observed"),
+]
+"""Evidence that is not the usual one."""
 
 
 def digest(run: Run, trace: Trace) -> str:
@@ -106,6 +134,8 @@ def digest(run: Run, trace: Trace) -> str:
     parts += [run.agent.components.search.weight, run.agent.components.search.parent, run.agent.components.search.due]
     if run.agent.planner is not None:
         parts += [*run.agent.planner.to_arrays().values(), run.agent.planner.model.search.parent]
+    if run.agent.tables.arrivals is not None:
+        parts += run.agent.tables.arrivals.to_arrays().values()
     for part in parts:
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()

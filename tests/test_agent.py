@@ -209,7 +209,7 @@ class Verbs(RuleBasedStateMachine):
                 self.agent.probabilities()
         else:
             assert self.agent.probabilities().sum() == pytest.approx(1.0)
-        carries_all = self.agent.settings.method == "last-fully-observed"
+        carries_all = self.agent.settings.method in ("last-fully-observed", "zero-context")
         for path in self.agent.pathways:
             for value, said, size in zip(path, self.seen, SPACE.sizes, strict=True):
                 assert value is None or 0 <= value < size

@@ -154,6 +154,8 @@ def every_setting() -> Iterator[Settings]:
         yield Settings(method.name, vote=vote, epsilon=0.1, gamma=0.9)
         if method.steps_in_q:
             yield Settings(method.name, vote=vote, gamma=0.9, optimism=0.5)
+        if method.looks:
+            yield Settings(method.name, gamma=0.9, look=1.0)
 
 
 def test_votes_are_the_probabilities_of_the_agent_for_every_method_and_vote() -> None:
@@ -167,7 +169,7 @@ def test_votes_are_the_probabilities_of_the_agent_for_every_method_and_vote() ->
             wanted = [nearest_units(x) for x in p]
             assert units_of(allocation, now) == naive.projected(wanted, [0] * 3, [UNITS] * 3)
             uniform += bool((p == 1 / 3).all())
-    assert n_settings == 2 * (4 + 3 * 4) + 1
+    assert n_settings == 2 * (7 + 6 * 4) + 2
     assert uniform > 50
 
 

@@ -117,7 +117,7 @@ class Kernels:
         self.belief = self.knowledge.belief
         self.observation = np.zeros(mdp.space.d, dtype=np.int64)
         mask, place = np.zeros(mdp.space.d, dtype=np.bool_), np.array(FRESH_PLACE)
-        self.scene = Scene(mdp.dynamics, mechanism.hiding, first_observed, place, self.observation, mask)
+        self.scene = Scene(mdp.dynamics, mechanism.hiding, first_observed, place, self.observation, mask, None)
 
     def begin(self, seen: NDArray[np.int64]) -> None:
         expect_start(self.fresh, self.mdp.dynamics, self.knowledge)

@@ -30,6 +30,8 @@ def cases() -> list[Settings]:
         for j, vote in enumerate(VOTES):
             update = UPDATES[(i + j) % len(UPDATES)]
             found.append(Settings(method, 3, 0.5, 0.9, 0.05, vote, update, p_shuffle=0.2))
+    found += [Settings(method, 3, 0.5, 0.9, 0.05, p_shuffle=0.2, q_table="own", optimism=0.1) for method in voting]
+    found += [Settings(method, 3, gamma=0.9, epsilon=0.05, evidence="all") for method in (*voting, "mi-planned")]
     return found
 
 
@@ -40,8 +42,8 @@ def test_every_method_keeps_the_contract(case: Settings) -> None:
 
 def test_all_methods_were_checked() -> None:
     assert {case.method for case in cases()} == set(METHODS)
-    assert len(METHODS) == 8
-    assert len(cases()) == 8 + 7 + 2 + 3 * len(VOTES)
+    assert len(METHODS) == 14
+    assert len(cases()) == 14 + 13 + 2 + 6 * (len(VOTES) + 1) + 7
 
 
 def test_other_spaces_and_seeds_may_be_given() -> None:

@@ -19,7 +19,7 @@ from test_missingness import every_mechanism
 
 
 def test_all_worlds_are_there() -> None:
-    assert len(WORLDS) == 9
+    assert len(WORLDS) == 13
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -102,20 +102,23 @@ def test_both_drivers_give_the_same_figures(method: str, reading: tuple[str, ...
     assert stepwise == compiled
 
 
-OF_ANY = (("--K", "3"), ("--gamma", "0.5"), ("--epsilon", "0"), ("--kappa", "5"))
+OF_ANY = (("--gamma", "0.5"), ("--epsilon", "0"), ("--lag", "2"))
+OF_VOTING = (
+    ("--K", "3"), ("--alpha", "0.5"), ("--vote", "average"), ("--update", "simultaneous"), ("--p-shuffle", "0.5"),
+    ("--optimism", "0.2"), ("--q-table", "own"), ("--evidence", "outcomes"),
+)  # fmt: skip
 OWN = {
-    "mi-planned": (("--budget", "1"),),
-    "mi-available": (
-        ("--alpha", "0.5"), ("--vote", "average"), ("--update", "simultaneous"), ("--p-shuffle", "0.5"),
-        ("--smoothing", "3"), ("--parents", "0.3"), ("--optimism", "0.2"),
-    ),
+    "mi-planned": (("--K", "3"), ("--kappa", "5"), ("--budget", "1"), ("--evidence", "observed"), ("--look", "1")),
+    "mi-available": (*OF_VOTING, ("--kappa", "5"), ("--smoothing", "3"), ("--parents", "0.3")),
+    "mi-chained": (*OF_VOTING, ("--cycles", "2")),
+    "assumed-value": (("--alpha", "0.5"), ("--optimism", "0.2"), ("--assumed", "0.1")),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("method", OWN)
 def test_every_setting_matters(method: str, command: Command) -> None:
     assert {word[2:].replace("-", "_") for word, _ in (*OF_ANY, *OWN[method])} == {*settings_of(METHODS[method])}
-    run = (*RUN, "--method", method)
+    run = (*RUN, "--method", method, "--missingness", "late:1,mcar:0.4")
     base = without_seconds(command.rows(*run))
     options = [*OF_ANY, *OWN[method]]
     found = [json.dumps(without_seconds(command.rows(*run, *option))) for option in options]

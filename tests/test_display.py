@@ -67,6 +67,7 @@ def samples(folder: Path) -> Iterator[Any]:
     yield from (lacuna.CarriedObservation(hiding), lacuna.ImputedObservation(hiding))
     yield lacuna.VectorMissingObservation(gymnasium.make_vec("FrozenLake-v1", 2), "mcar:0.5")
     yield from (lacuna.OwnMethod.named("lacuna:Agent"), lacuna.compare("corridor", "none", "last-observed", 50, 2))
+    yield lacuna.replay("corridor", "mcar:0.2", "last-observed", at=[0], steps=5)
     file = lacuna.TrialFile.parse(TRIAL)
     with lacuna.Trial.create(file, store="memory:", seed=1) as trial:
         yield from (file, trial)

@@ -30,7 +30,7 @@ from lacuna.methods.memory import (
     VISITED,
 )
 from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.settings import Settings
+from lacuna.methods.settings import LATER, Settings
 from lacuna.methods.table import METHODS, Impute, Teach
 from lacuna.missingness import bursts, none
 from lacuna.running.measures import SUMS
@@ -192,7 +192,7 @@ def swap(name: str, one: int, other: int) -> Callable[[Any, dict[str, Any]], Non
 
 
 SUMS_OF_STEPS = "holds sums that no steps could have left"
-NO_OUTCOMES = "the planner's outcomes are none that its steps could have left"
+NO_OUTCOMES = "_outcomes holds some that its steps could not have left"
 NOT_THE_VISITED = "the planner's list of visited states lacks one that it has left, or names one twice"
 
 OF_PLANNING: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
@@ -250,6 +250,50 @@ OF_PLANNING: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("settings", "budget", value=-1), "budget is -1; it must be a whole number between 0 and"),
     (put("settings", "method", value="mi-available"), "the file has an unknown|has no such setting"),
 ]  # fmt: skip
+
+
+OF_EVIDENCE: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
+    *((put("evidence_weight", 0, value=x), "evidence_weight holds") for x in (np.nan, 0.0, -1.0, 2.0**101)),
+    (add("evidence_known", 1, 1), "the evidence counts 61 steps credited; there were 60"),
+    (put("steps", value=61), "the evidence counts 60 steps credited; there were 61"),
+    *((put("evidence_known", 0, value=n), f"evidence_known holds {n}") for n in (-1, 9)),
+    (add("evidence_known", 0, -1), NO_OUTCOMES),
+    (put("evidence_outcomes", (0, 0), value=np.inf), "evidence_outcomes holds inf"),
+    *((put("evidence_outcomes", (0, 1), value=x), NO_OUTCOMES) for x in (0.5, -1.0)),
+    *((put("evidence_outcomes", (0, 2), value=x), NO_OUTCOMES) for x in (0.0, 1.5, 61.0)),
+    (put("evidence_told", 0, value=61.0), "evidence_told holds more than what arrived"),
+    (put("evidence_arrived", 0, value=-1.0), "evidence_arrived holds -1.0"),
+    (put("evidence_arrived_entries", -1, value=24), "evidence_arrived_entries holds 24"),
+    # The first component has three values, in two bits.
+    (put("pattern_codes", 0, value=1), "the pattern counts name one that hides a part of a component"),
+    (put("pattern_codes", 0, value=-1), "successor outside the space"),
+    (put("pattern_keys", -1, value=25), "state or action outside the space"),
+    (put("pattern_units", 0, value=0), "one below 1|begin with its most frequent"),
+    (add("pattern_units", 0, 1), "the pattern counts are not those of 60 steps"),
+    (put("settings", "evidence", value="observed"), "the file has an unknown"),
+    (put("settings", "evidence", value="outcomes"), "outside the space"),
+    (put("settings", "evidence", value="rewards"), "evidence is 'rewards'"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), OF_EVIDENCE)
+def test_impossible_evidence_is_refused(
+    change: Callable[[Any, dict[str, Any]], None], words: str, tmp_path: Path
+) -> None:
+    body = body_of(experienced("mi-masked", evidence="all"))
+    (tmp_path / "x").write_bytes(edited(body, change))
+    refused(tmp_path / "x")
+    with pytest.raises(SaveFileError, match=words):
+        Agent.load(tmp_path / "x")
+
+
+def test_a_file_from_before_a_setting_has_its_default(tmp_path: Path) -> None:
+    agent = experienced("mi-available")
+    named: set[str] = set()
+    (tmp_path / "x").write_bytes(edited(body_of(agent), lambda header, _: named.update(header["settings"])))
+    assert len(LATER) == 6
+    assert not named & set(LATER)
+    assert Agent.load(tmp_path / "x").settings == agent.settings
 
 
 @pytest.mark.parametrize(("change", "words"), OF_PLANNING)

@@ -40,7 +40,7 @@ def test_every_example_is_tested() -> None:
 def test_methods_are_compared_in_a_table() -> None:
     words = run("compare_methods.py", "--steps", "3000", "--trials", "2")
     lines = words.splitlines()
-    assert len(lines) == 4 + 12
+    assert len(lines) == 4 + 14 + 7
     assert all(method in words for method in ("random-action", "missing-as-state", "mi-conservative, K = 10"))
     assert all(line.count(" ± ") == 4 for line in lines[4:])
 

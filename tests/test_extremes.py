@@ -48,6 +48,11 @@ VALUES = NUMBERS + WORDS
 BASE = {
     "run": ("--steps", "20", "--trials", "1"), "methods": (), "worlds": (), "bench": (), "theory": ("--out", "out"),
     "paper": ("--out", "out"), "study plan": ("study.toml",), "study run": ("study.toml", "--out", "out"),
+    "replay": (
+        "--out", "r.html", "--overwrite", "--world", "corridor", "--method", "last-observed",
+        "--at", "0", "--steps", "3",
+    ),
+    "explain": ("--out", "e.html"),
     "study status": ("store",), "study export": ("store", "to.csv"), "study report": ("store",),
     "study compare": ("store", "store"),
     "trial init": ("new.toml",), "trial enrol": ("walk.toml", "ada"),
@@ -91,6 +96,7 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.setattr("lacuna.paper.reproduce.gather", left_out)
     monkeypatch.setattr("lacuna.theory.command.examine", left_out)
     monkeypatch.setattr("lacuna.bench.measure", left_out)
+    monkeypatch.setattr("lacuna.story.page.story_page", left_out)
     monkeypatch.setattr("lacuna.study.engines._PATIENCE", 0.05)
     call = caller(capsys, monkeypatch)
     assert call("study", "run", write_study(tmp_path, STUDY), "--out", "store").code == 0

@@ -73,7 +73,7 @@ def test_gymnasiums_checker_passes_without_a_warning(env_id: str) -> None:
 
 
 def test_every_world_has_an_id_a_line_and_a_table() -> None:
-    assert len(IDS) == 9
+    assert len(IDS) == 13
     assert all(isinstance(make_world(name), TabularMDP) for name in WORLDS)
     assert {env_id for env_id in gymnasium.registry if env_id.startswith("lacuna/")} >= set(IDS)
 
@@ -158,7 +158,7 @@ def test_any_environment_with_a_table_will_do() -> None:
         (lambda: frozen_lake_mdp(desc=["SF", "FX"]), "desc, row 1, column 1: 'X' is unknown"),
         (lambda: frozen_lake_mdp(desc=["SF", "F"]), "desc, row 1: the row has 1 cells, the first has 2"),
         (lambda: frozen_lake_mdp(desc=["FF", "FG"]), "desc has no start 'S'"),
-        (lambda: make_world("tax"), "no world is called 'tax' (did you mean 'taxi'?); there are lake, random"),
+        (lambda: make_world("tax"), "no world is called 'tax' (did you mean 'taxi'?); there are lake, lookout"),
         (lambda: make_world("qqq"), "no world is called 'qqq'; there are lake"),
         (lambda: make_world("lake", wnd=1), "the world 'lake' has no parameter 'wnd' (did you mean 'wind'?)"),
         (lambda: make_world("loop", zzz=1), "the world 'loop' has no parameter 'zzz'; there are near, far"),

@@ -25,7 +25,7 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods import savefile
 from lacuna.methods.memory import memory_bytes
 from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
+from lacuna.methods.settings import DEFAULT, EVIDENCE, UNPLANNED, Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
 from lacuna.models.component_counts import ComponentCounts
@@ -52,19 +52,23 @@ def arrays_of(*groups: Any) -> Iterator[Any]:
     K=st.integers(1, 20),
     optimism=st.sampled_from([0.0, 0.2]),
     parents=st.sampled_from([0.0, 0.3]),
+    evidence=st.sampled_from(EVIDENCE),
 )
 @effort(max_examples=300)
 def test_an_agent_takes_what_was_worked_out_from_sizes(
-    sizes: tuple[int, ...], n_actions: int, method: str, K: int, optimism: float, parents: float
+    sizes: tuple[int, ...], n_actions: int, method: str, K: int, optimism: float, parents: float, evidence: str
 ) -> None:
     rest: dict[str, Any] = {"K": K} if METHODS[method].multiple else {}
-    rest |= {"parents": parents} if method == "mi-available" else {}
+    rest |= {"parents": parents} if METHODS[method].counts_components else {}
+    rest |= {"evidence": evidence} if METHODS[method].weighs else {}
     rest |= {"optimism": optimism} if METHODS[method].steps_in_q else {}
     agent = Agent(Space(sizes), n_actions, Settings(method, **rest))
     tables: list[Any] = [agent.memory, agent.model.table, agent.components.counts.table, agent.components.search]
     if agent.planner is not None:
         model = agent.planner.table.model
         tables += [agent.planner.table, agent.planner.table.leads, model, model.counts, model.search]
+    if agent.tables.evidence is not None:
+        tables += [agent.tables.evidence, agent.tables.evidence.patterns]
     taken = sum(array.nbytes for array in arrays_of(*tables))
     assert table_bytes(agent.space, n_actions, agent.settings) == taken
     assert memory_bytes(agent.space, n_actions, agent.settings) == sum(a.nbytes for a in arrays_of(agent.memory))

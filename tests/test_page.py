@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -22,11 +24,12 @@ from lacuna.paper import page as paper_page
 from lacuna.paper.charts import BEYOND, FIGURES
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE, Comparison
+from lacuna.paper.diagrams import recorded
 from lacuna.paper.evidence import ALL_METHODS, MI_SYNTHETIC, REWARD, SELECTIONS
 from lacuna.paper.horizons import BEST, PLANNED, WITHOUT, Cell, judge_cells
 from lacuna.paper.page import headline
 from lacuna.paper.points import Wanted, by_rate
-from lacuna.paper.verdicts import Ask, Basis, Finding, Region, Sample, decide
+from lacuna.paper.verdicts import Ask, Basis, Finding, FullStudy, Region, Sample, decide
 from lacuna.report.files import FORMATS, write_files
 from lacuna.report.page import Figure, Section, as_json
 from lacuna.report.page import Page as Shell
@@ -36,6 +39,7 @@ from visits import PHONE, WIDE, Visit, draw_all, overflow
 ROOT = Path(__file__).parent.parent
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
 CHANGES = (((2000, 2.0), (10_000, 3.0)), ((2000, -2.0), (10_000, -1.0)), ((2000, -2.0), (10_000, 0.0)))
+VERDICTS = ("supported", "not supported", "undecided")
 NASTY = "</script><script>document.title = 'taken over'</script>"
 ABOUT = {
     "command": f"lacuna paper --out {NASTY}", "lacuna": "0.1.0", "machine": "a machine", "seconds": 12.0,
@@ -89,6 +93,7 @@ def write_some_files(spec: dict[str, Any], folder: Path, name: str) -> dict[str,
     if name in {"worlds", "mcar-theta"}:
         return write_files(spec, folder, name)
     paths = {kind: folder / f"{name}.{kind}" for kind in FORMATS}
+    folder.mkdir(exist_ok=True)
     for path in paths.values():
         path.touch()
     return paths
@@ -124,7 +129,8 @@ def visit(opened: Visit) -> Iterator[Visit]:
 
 
 def lines(page: Page, figure: str) -> int:
-    return page.locator(f"#figure-{figure} .mark-line path").count()
+    """How many means are drawn; the lines of trials are thinner."""
+    return page.locator(f"#figure-{figure} .mark-line path[stroke-width='2']").count()
 
 
 def colours(page: Page, figure: str) -> set[str]:
@@ -210,13 +216,40 @@ def test_the_close_up_and_the_intervals(visit: Visit) -> None:
     close_up.click()
     assert "−100" not in figure.inner_text()
     bands = figure.locator(".mark-area path").first
-    assert bands.get_attribute("fill-opacity") == "0.12"
-    intervals.click()
+    # Three trials are drawn themselves, and intervals on request.
     assert bands.get_attribute("fill-opacity") == "0"
+    intervals.click()
+    assert bands.get_attribute("fill-opacity") == "0.12"
     close_up.click()
     intervals.click()
     assert "−100" in figure.inner_text()
-    assert bands.get_attribute("fill-opacity") == "0.12"
+    assert bands.get_attribute("fill-opacity") == "0"
+
+
+def forget_choices(page: Page) -> None:
+    page.evaluate("history.replaceState(null, '', location.pathname)")
+    page.reload()
+    draw_all(page)
+
+
+def test_each_chart_has_its_own_way_until_a_reader_chooses(visit: Visit) -> None:
+    page = visit.page
+    forget_choices(page)
+    pressed = "all => all.map(e => e.getAttribute('aria-pressed'))"
+    found = page.locator(".legend button[data-name=intervals]")
+    # Horizons have no lines for trials, so intervals are on there.
+    usual = {False: page.locator("#figures .legend button[data-name=intervals]"),
+             True: page.locator("#horizons .legend button[data-name=intervals]")}  # fmt: skip
+    for on, buttons in usual.items():
+        assert set(buttons.evaluate_all(pressed)) == {str(on).lower()}
+    first = page.locator("#figure-mcar-theta").get_by_role("button", name="Intervals")
+    first.click()
+    assert set(found.evaluate_all(pressed)) == {"true"}
+    assert "with=intervals" in page.url
+    first.click()
+    assert set(found.evaluate_all(pressed)) == {"false"}
+    forget_choices(page)
+    assert set(usual[True].evaluate_all(pressed)) == {"true"}
 
 
 def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
@@ -230,6 +263,14 @@ def test_the_pointer_shows_the_values_of_the_table(visit: Visit) -> None:
     tooltip = page.locator("#vg-tooltip-element")
     expect(tooltip).to_be_visible()
     told = dict(re.findall(r"(.+)\t\s*(.+)", tooltip.inner_text()))
+    means = [float(text.split()[0].replace("−", "-")) for name, text in told.items() if name != "θ"]
+    assert means == sorted(means, reverse=True)
+    assert next(iter(told)) == "θ"
+    swatches = tooltip.locator("td.key svg")
+    assert swatches.count() == len(ALL_METHODS) == len(means)
+    first = page.locator("#figure-mcar-theta .legend button", has_text=list(told)[1]).first.locator("svg path")
+    drawn = "all => all.map(e => e.getAttribute('d') + (e.getAttribute('stroke') ?? e.getAttribute('fill')))"
+    assert swatches.first.locator("path").evaluate_all(drawn) == first.evaluate_all(drawn)
     point = by_rate(paper_runs.evidence(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(
         measure=REWARD, x=float(told["θ"].replace("−", "-"))
     )
@@ -319,11 +360,11 @@ def test_the_claims_sort_by_verdict_and_back(visit: Visit) -> None:
     head = page.locator("#claims .cards thead").first.locator("th").nth(2)
     head.locator("button").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
-    verdicts = claims(page).locator("tr:first-child td:nth-child(3) .verdict").all_inner_texts()
+    verdicts = claims(page).locator("tr:first-child td:nth-child(3) .judged > .verdict").all_inner_texts()
     assert verdicts == sorted(verdicts, key=["✓ supported", "✗ not supported", "? undecided"].index)
     head.locator("button").press("Enter")
     expect(head).to_have_attribute("aria-sort", "descending")
-    assert claims(page).locator("tr:first-child td:nth-child(3) .verdict").first.inner_text() == "? undecided"
+    assert claims(page).locator("tr:first-child td:nth-child(3) .judged").first.inner_text()[:11] == "? undecided"
 
 
 def test_numbers_sort_as_numbers(browser: Browser, tmp_path: Path) -> None:
@@ -464,7 +505,7 @@ def test_no_width_overflows(width: int, visit: Visit) -> None:
     assert overflow(page) <= 0
     opener.click()
     right = page.locator(".drawing svg").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
-    assert len(right) == 3 + len(FIGURES)
+    assert len(right) == 4 + len(FIGURES)
     assert max(right) <= width
 
 
@@ -568,10 +609,82 @@ def test_the_headline_is_computed(visit: Visit) -> None:
     numbers = visit.page.locator("#result .numbers:visible dd").all_inner_texts()
     best = by_rate(paper_runs.evidence(paper_runs.table()), Wanted.plain(MI_SYNTHETIC)).filter(measure=REWARD, x=0.4)
     assert numbers[0] == f"{best['mean'].item():.1f}"
-    assert numbers[1] == "8 of 24"
+    bars = visit.page.locator("#result .split:visible > div")
+    assert bars.first.inner_text().split() == ["✓", "8", "✗", "8", "?", "8"]
+    full = FullStudy.read()
+    for i, way in ((1, WAYS[0]), (2, WAYS[1])):
+        counts = Counter[str | None](full.of(claim.id, way) for claim in CLAIMS)
+        words = ", ".join(f"{counts[word]} {word}" for word in VERDICTS)
+        assert bars.nth(i).get_attribute("aria-label") == words
+    widths = bars.first.locator("span").evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
+    assert max(widths) - min(widths) < 2
     words = visit.page.locator("#result .short:visible").inner_text()
     assert f"earns {numbers[0]} per episode" in words
     assert words.endswith("Of the paper's 24 claims 8 hold, 8 do not, 8 stay undecided on 3 trials.")
+
+
+def test_the_verdict_of_the_full_study_stands_beside_each_with_a_flag_where_it_differs(visit: Visit) -> None:
+    full, told = FullStudy.read(), {(one.claim, one.way): one.verdict for one in findings()}
+    flags = 0
+    for claim in CLAIMS:
+        cells = visit.page.locator(f"#claim-{claim.id} > tr:first-child > td")
+        for i, way in enumerate(WAYS):
+            cell = cells.nth(2 + i)
+            words = full.of(claim.id, way)
+            assert words is not None
+            assert cell.locator(".judged .quiet .verdict").inner_text()[2:] == words
+            differs = words != told[claim.id, way]
+            assert cell.locator(".differs").count() == differs
+            flags += differs
+    assert 0 < flags < len(told)
+    here = sum(full.of(claim.id, WAYS[0]) != told[claim.id, WAYS[0]] for claim in CLAIMS)
+    assert f"{here} of 24 verdicts of this run differ" in visit.page.locator("#result").inner_text()
+
+
+def test_every_claim_has_a_picture_of_its_effect(visit: Visit) -> None:
+    for claim in CLAIMS[:3]:
+        pictures = visit.page.locator(f"#claim-{claim.id} > tr:first-child .forest")
+        assert pictures.count() == len(WAYS)
+        expect(pictures.first).to_have_accessible_name(re.compile(r"\] reward, wanted above 0: "))
+        place = "e => e.getBoundingClientRect()"
+        dot, region = (pictures.first.locator(part).evaluate(place) for part in ("circle", ".wanted"))
+        inside = region["left"] < dot["left"] and dot["right"] <= region["right"] + 1
+        (finding,) = (one for one in findings() if (one.claim, one.way) == (claim.id, WAYS[0]))
+        assert finding.effect is not None
+        assert inside == (finding.effect > 0)
+
+
+def test_means_below_the_axis_are_arrows_with_the_lowest_value(visit: Visit) -> None:
+    points = by_rate(paper_runs.evidence(paper_runs.table()), Wanted.plain(*ALL_METHODS)).filter(measure=REWARD)
+    below = points.filter(pl.col("mean") < -100).group_by("series").agg(pl.col("mean").min())
+    labels = visit.page.locator("#figure-mcar-theta .mark-text.role-mark text[stroke-width]").all_text_contents()
+    wanted = {f"{name}  {mean:,.0f}".replace("-", "−") for name, mean in below.iter_rows()}
+    assert set(labels) == wanted
+    assert len(labels) == below.height > 0
+
+
+@pytest.mark.parametrize("figure", ["mcar-time", "stay"])
+def test_curves_have_markers_that_tell_methods_apart(figure: str, visit: Visit) -> None:
+    place = visit.page.locator(f"#figure-{figure}")
+    shapes = "all => all.map(e => [e.getAttribute('d').length, e.getAttribute('fill')].join(' '))"
+    found = Counter(place.locator(".mark-symbol.role-mark path").evaluate_all(shapes))
+    methods = place.locator(".legend button.series").count()
+    assert len(found) >= methods / 2  # dashed and solid lines share colour and marker
+    assert sum(found.values()) >= 3 * methods * 9 / 2
+
+
+def test_the_pathways_are_drawn(visit: Visit) -> None:
+    figure = visit.page.locator("#figure-pathways")
+    assert figure.locator(".mark-line path").count() == 5
+    assert figure.locator("h3").inner_text().startswith("5 pathways split into up to 4 guesses")
+    nodes = sum(len({tuple(guess) for guess in state["guesses"]}) for state in recorded()["states"])
+    assert figure.locator(".mark-symbol.role-mark path[aria-label*='pathways']").count() == nodes
+    assert figure.locator(".download", has_text="CSV").count() == 1
+
+
+def test_every_chart_has_its_values_as_csv(visit: Visit) -> None:
+    for figure in visit.page.locator("figure.chart").all():
+        assert figure.locator(".download", has_text=re.compile("^CSV$")).count() == 1
 
 
 def test_what_a_longer_command_would_add_is_told(visit: Visit) -> None:

@@ -14,6 +14,8 @@ import polars as pl
 import pytest
 
 from lacuna import command as cli
+from lacuna.frontier import studies as frontier
+from lacuna.frontier.tuning import draws_of
 from lacuna.methods.table import METHODS
 from lacuna.paper import reproduce
 from lacuna.paper.claims import CLAIMS
@@ -38,6 +40,7 @@ from lacuna.paper.verdicts import Finding
 from lacuna.study.runner import Progress
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
+from studies import write_small_frontier
 
 WHOLE = """
 name = "the whole study, as one"
@@ -60,7 +63,7 @@ methods = [
 """
 FEW = (Draw((0, 1, 2, 3, 4), (1000, 1001)), Draw((5, 6, 7, 8, 9), (1002, 1003)))
 PUBLISHED = FEW[0].tuning
-OURS = {"mi-available", "mi-planned"}
+PAPERS = {*list(METHODS)[:6]}
 
 
 def names(studies: Sequence[Study]) -> list[str]:
@@ -88,7 +91,7 @@ def test_the_reduced_studies_are_a_part_of_the_full_ones_with_all_methods_and_tr
         assert part.spec.name == full.spec.name
         assert set(names([part])) < set(names([full]))
         assert part.spec.trials == len(PUBLISHED) == 5
-    assert {settings.method for study in reduced for settings in study.settings} == set(METHODS) - OURS
+    assert {settings.method for study in reduced for settings in study.settings} == PAPERS
 
 
 def test_there_is_no_study_that_nobody_runs() -> None:
@@ -96,6 +99,8 @@ def test_there_is_no_study_that_nobody_runs() -> None:
     assert sorted(path.stem for path in (FOLDER / "reduced").iterdir()) == sorted([*NAMES, "horizons"])
     assert len(list((FOLDER / "horizons").iterdir())) == len(horizon_studies())
     assert sorted(path.stem for path in FOLDER.iterdir() if path.is_file()) == sorted(BEYOND)
+    folders = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+    assert folders == ["frontier", "full", "horizons", "reduced"]
 
 
 def test_what_goes_beyond_the_paper_adds_no_run_of_its_methods_to_its_settings() -> None:
@@ -103,11 +108,14 @@ def test_what_goes_beyond_the_paper_adds_no_run_of_its_methods_to_its_settings()
     reduced = set(names(paper_studies("reduced")))
     for study in beyond_studies(PUBLISHED):
         for run in study.runs():
-            papers = run.world == "lake" and run.settings.method in set(METHODS) - OURS
+            papers = run.world == "lake" and run.settings.method in PAPERS
             assert not papers or run.missingness.startswith("bursts") or run.id in reduced
     # Those of short horizons are on trials that no claim looks at.
     looked_at = {trial for draw in DRAWS for trials in draw for trial in trials}
-    for study in (*horizon_studies(), *horizon_studies("reduced")):
+    tuning = frontier.tuning_study(FOLDER / "frontier")
+    assert not looked_at & {trial for draw in draws_of(tuning, *frontier.DRAWS["full"]) for trial in draw.fresh}
+    everywhere = (*frontier.fixed_studies(FOLDER / "frontier"), tuning)
+    for study in (*horizon_studies(), *horizon_studies("reduced"), *everywhere):
         assert not looked_at & {run.trial for run in study.runs()}
 
     link = Path(__file__).parents[1] / "studies"
@@ -146,6 +154,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = re.sub(r"steps = .+", "steps = 60", re.sub(r"curve_times = .+", "curve_times = [20, 60]", text))
         text = re.sub(r"trials = .+", "trials = 2", text, count=1)
         (folder / f"{to}.toml").write_text(text)
+    (folder / "frontier").mkdir()
+    write_small_frontier(folder / "frontier")
     return folder
 
 
@@ -197,6 +207,18 @@ def test_all_files_are_written(tiny: Path) -> None:
     assert about["runs_made_now"] == len(asked)
     assert (about["tuning_trials"], about["fresh_trials"]) == ([0, 1, 2, 3, 4], [])
     assert {"lacuna", "python", "machine", "finished", "seconds", "core_seconds", "studies"} < set(about)
+
+
+def test_every_method_in_every_world_is_run_if_asked_for_and_changes_no_verdict(tiny: Path) -> None:
+    findings, _ = write_up(run(tiny, "without"))
+    gathered = run(tiny, "out", Request(frontier=True))
+    again, files = write_up(gathered)
+    assert [one.as_dict() for one in again] == [one.as_dict() for one in findings]
+    assert [path.name for path in files][-2:] == ["frontier.json", "index.html"]
+    told = json.loads(Path("out/frontier.json").read_text())
+    assert [cell["group"] for cell in told["fixed"]["cells"]] == list(frontier.FIXED)
+    assert told == json.loads(json.dumps(gathered.frontier))
+    assert gathered.about["command"] == "lacuna paper --frontier --out out"
 
 
 def test_more_can_be_added_later_and_nothing_is_run_twice(tiny: Path) -> None:

@@ -63,8 +63,10 @@ def a_world(name: str) -> TabularMDP:
     return make_world(name.partition(" ")[0], **WORLDS[name])
 
 
-def planned(K: int, budget: int = 20, epsilon: float = 0.0, kappa: float = 1.0, gamma: float = 0.95) -> Settings:
-    return Settings("mi-planned", K, gamma=gamma, epsilon=epsilon, kappa=kappa, budget=budget)
+def planned(
+    K: int, budget: int = 20, epsilon: float = 0.0, kappa: float = 1.0, gamma: float = 0.95, look: float = 0.0
+) -> Settings:
+    return Settings("mi-planned", K, gamma=gamma, epsilon=epsilon, kappa=kappa, budget=budget, look=look)
 
 
 def plan_of(agent: Agent) -> PlanTable:
@@ -82,7 +84,8 @@ def twin_of(agent: Agent) -> tuple[NaivePlanner, Numbers, Numbers]:
     imputation, exploration = Numbers(agent.seed, "imputation"), Numbers(agent.seed, "exploration")
     twin = NaivePlanner(
         agent.space.sizes, agent.n_actions, K=case.pathways, gamma=case.gamma, epsilon=case.epsilon, kappa=case.kappa,
-        budget=case.budget, imputation=imputation, exploration=exploration,
+        budget=case.budget, evidence=str(case.sources.name).lower(), look=case.look,
+        imputation=imputation, exploration=exploration,
     )  # fmt: skip
     return twin, imputation, exploration
 
@@ -175,6 +178,8 @@ def compare(twin: NaivePlanner, agent: Agent) -> None:
     levels = plan.levels[[AGREEMENT, OPTIMISTIC, PEAK, RISING, IMPATIENCE]]
     expected = [twin.agreement, twin.optimistic, twin.peak, twin.rising, twin.impatience]
     np.testing.assert_allclose(levels, expected, rtol=1e-12)
+    unsure = [*twin.unsure, twin.sure] if agent.settings.look > 0 else np.zeros((A + 1, 2))
+    np.testing.assert_allclose(plan.unsure, unsure, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "mask"), PAIRS)
@@ -186,6 +191,14 @@ def test_a_run_is_the_twin_step_by_step(name: str, mask: str) -> None:
         K, budget, epsilon, kappa = CASES[i % len(CASES)]
         run = Run(mdp, parse(mask, mdp), planned(K, budget, epsilon, kappa), seed=SEED + i)
         compare(followed(run, 200), run.agent)
+
+
+@pytest.mark.parametrize("look", [0.4, 1.0])
+@pytest.mark.parametrize(("name", "mask"), PAIRS)
+def test_a_run_that_looks_is_the_twin_step_by_step(name: str, mask: str, look: float) -> None:
+    mdp = a_world(name)
+    run = Run(mdp, parse(mask, mdp), planned(4, 4, 0.1, look=look), seed=SEED + PAIRS.index((name, mask)))
+    compare(followed(run, 200), run.agent)
 
 
 def test_the_cases_of_the_twin_are_crossed() -> None:

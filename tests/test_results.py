@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lacuna.paper.claims import CLAIMS
+from lacuna.paper.verdicts import FullStudy, in_brief
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / "docs" / "results" / "claims.json").read_text())
@@ -47,6 +48,16 @@ def test_the_results_are_of_every_claim_reading_and_way_of_choosing() -> None:
     assert RESULTS["about"]["steps"] == 50_000
     assert len(RESULTS["about"]["fresh_trials"]) == 160
     assert RESULTS["about"]["draws"] == 8
+
+
+def test_the_package_keeps_the_verdicts_of_the_full_run() -> None:
+    kept = json.loads((ROOT / "src" / "lacuna" / "paper" / "full_study.json").read_text(encoding="utf-8"))
+    assert kept == in_brief(RESULTS), "run: python reference/generate.py"
+    full = FullStudy.read()
+    for claim in CLAIMS:
+        for reading in READINGS:
+            for selection in SELECTIONS:
+                assert full.of(claim.id, (reading, selection)) == finding(claim.id, reading, selection)["verdict"]
 
 
 @pytest.mark.parametrize("claim", [claim.id for claim in CLAIMS])
@@ -110,13 +121,29 @@ def test_the_findings_name_what_fails_on_fresh_trials() -> None:
         assert cells(line)[-1] == shown(found).removeprefix("not supported: ")
 
 
-@pytest.mark.parametrize("way", ["held-out", "untuned"])
-def test_the_tables_of_choosing_are_those_of_the_full_run(way: str) -> None:
-    spec = spec_from_file_location("comparisons", ROOT / "benchmarks" / "comparisons.py")
+def script_called(name: str) -> Any:
+    spec = spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     script = module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+def test_the_tables_of_the_frontier_are_those_of_its_run() -> None:
+    page = (ROOT / "docs" / "evidence" / "frontier.md").read_text()
+    data = json.loads((ROOT / "docs" / "results" / "frontier.json").read_text())
+    assert script_called("frontier").filled(page, data) == page
+    assert len(re.findall("^<!-- table: ", page, re.MULTILINE)) >= 4
+    # A number that was changed by hand would show.
+    changed = re.sub(r"(\| `mi-planned` \| )", r"\g<1>9", page, count=1)
+    assert changed != page
+    assert script_called("frontier").filled(changed, data) == page
+
+
+@pytest.mark.parametrize("way", ["held-out", "untuned"])
+def test_the_tables_of_choosing_are_those_of_the_full_run(way: str) -> None:
+    script = script_called("comparisons")
     wanted = script.table(RESULTS["comparisons"][way], world=way == "untuned")
     assert wanted in (ROOT / "docs" / "evidence" / "default.md").read_text()
     assert len(RESULTS["comparisons"][way]) == (18 if way == "held-out" else 12)

@@ -127,7 +127,7 @@ def test_bytes_more_or_less_are_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        (b"lacuna agent 2", "was saved in format 2; this version reads format 7 only"),
+        (b"lacuna agent 2", "was saved in format 2; this version reads format 8 only"),
         (b"lacuna agent 0", "was saved in format 0"),
         (b"lacuna agent " + b"9" * 6000, "was saved in format 9999"),
         (b"lacuna run 3", "holds a saved run, not a saved agent"),

@@ -37,7 +37,8 @@ from lacuna.study.store import SCHEMA
 PLAIN: dict[str, Any] = {
     "world": "lake", "parameters": "", "missingness": "mcar:0.4", "first_observed": True, "steps": 1_000,
     "method": "last-observed", "K": None, "p_shuffle": 0.0, "vote": "sampled", "update": "sequential",
-    "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0, "budget": None,
+    "kappa": None, "smoothing": None, "parents": 0.0, "optimism": 0.0, "budget": None, "look": 0.0,
+    "cycles": None, "q_table": "shared", "assumed": None, "evidence": "usual", "lag": 0,
     "alpha": 0.1, "gamma": 1.0, "epsilon": 0.0, "trial": 0,
     "episodes": 10, "mean_total_reward": 50.0, "mean_bad_steps": 1.0, "mean_path_length": 20.0,
     "open_reward": 0.0, "open_bad_steps": 0, "open_steps": 0,
@@ -149,6 +150,10 @@ def test_every_problem_and_every_method_as_shown_gets_its_own_choice() -> None:
         {"method": "mi-available", "K": 10, "kappa": 2.0},
         {"method": "mi-available", "K": 10, "smoothing": 0.1},
         {"method": "mi-available", "K": 10, "parents": 0.3},
+        {"method": "mi-synthetic", "K": 10, "q_table": "own"},
+        {"method": "mi-chained", "K": 10, "cycles": 1},
+        {"method": "assumed-value", "assumed": 0.2},
+        {"method": "mi-available", "K": 10, "evidence": "outcomes"},
     ]
     groups = []
     for i, other in enumerate(others):
@@ -157,8 +162,8 @@ def test_every_problem_and_every_method_as_shown_gets_its_own_choice() -> None:
             tried = {"alpha": alpha, "gamma": gamma, "epsilon": epsilon, "optimism": optimism}
             groups.append(runs([reward] * 2, **tried, **other))
     best = choose(frame(*groups), [0, 1])
-    assert best.height == len(others) == 15
-    assert sorted(best["selection_mean"]) == [float(i) for i in range(15)]
+    assert best.height == len(others) == 19
+    assert sorted(best["selection_mean"]) == [float(i) for i in range(19)]
     assert all((row["optimism"] > 0) == bool(row["selection_mean"] % 2) for row in best.iter_rows(named=True))
 
 

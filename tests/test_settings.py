@@ -17,7 +17,17 @@ from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.space import MAX_STATES, Space
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import MAX_BUDGET, MAX_PATHWAYS, MAX_WEIGHT, UPDATES, VOTES, Settings
+from lacuna.methods.settings import (
+    EVIDENCE,
+    MAX_BUDGET,
+    MAX_CYCLES,
+    MAX_PATHWAYS,
+    MAX_WEIGHT,
+    Q_TABLES,
+    UPDATES,
+    VOTES,
+    Settings,
+)
 from lacuna.methods.table import METHODS
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
 from lacuna.running.problems import Problem
@@ -49,27 +59,39 @@ def faults(given_settings: dict[str, Any]) -> list[str]:
         "smoothing": None,
         "optimism": 0.0,
         "budget": None,
+        "cycles": None,
+        "q_table": "shared",
+        "assumed": None,
+        "evidence": "usual",
+        "look": 0.0,
     }
     kw |= {"alpha": 0.1, "gamma": 1.0, "epsilon": 0.0} | given_settings
-    wrong = [name for name in ("alpha", "gamma", "epsilon", "p_shuffle") if not is_share(kw[name])]
+    wrong = [name for name in ("alpha", "gamma", "epsilon", "p_shuffle", "look") if not is_share(kw[name])]
     wrong += ["alpha"] if kw["alpha"] == 0 else []
     if kw["method"] not in list(METHODS):
         return [*wrong, "method"]
-    wrong += [name for name, choices in (("vote", VOTES), ("update", UPDATES)) if kw[name] not in choices]
+    choices = (("vote", VOTES), ("update", UPDATES), ("q_table", Q_TABLES), ("evidence", EVIDENCE))
+    wrong += [name for name, known in choices if kw[name] not in known]
     planned, several = kw["method"] == "mi-planned", kw["method"].startswith("mi-")
-    usual: dict[str, Any] = {} if several else {"K": None}
-    usual |= {} if several and not planned else {"vote": "sampled", "update": "sequential", "p_shuffle": 0.0}
-    usual |= {"alpha": 0.1, "optimism": 0.0} if planned else {"budget": None}
+    usual: dict[str, Any] = {} if several else {"K": None, "evidence": "usual"}
+    usual |= {} if several and not planned else {
+        "vote": "sampled", "update": "sequential", "p_shuffle": 0.0, "q_table": "shared",
+    }  # fmt: skip
+    usual |= {} if kw["method"] == "mi-chained" else {"cycles": None}
+    usual |= {"alpha": 0.1, "optimism": 0.0} if planned else {"budget": None, "look": 0.0}
     wrong += [name for name, value in usual.items() if kw[name] != value]
-    for name, least, most in (("K", 1, MAX_PATHWAYS), ("budget", 0, MAX_BUDGET)):
+    for name, least, most in (("K", 1, MAX_PATHWAYS), ("budget", 0, MAX_BUDGET), ("cycles", 1, MAX_CYCLES)):
         whole = isinstance(kw[name], int) and not isinstance(kw[name], bool)
         wrong += [] if name in usual or kw[name] is None or (whole and least <= kw[name] <= most) else [name]
-    owners = {"kappa": ("mi-available", "mi-planned"), "smoothing": ("mi-available",), "optimism": tuple(METHODS)}
+    available = ("mi-available", "mi-masked")
+    owners = {"kappa": (*available, "mi-planned"), "smoothing": available, "optimism": tuple(METHODS)}
     for name, methods in owners.items():
         value = kw[name]
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_WEIGHT
         fine = (value is None and name != "optimism") or (kw["method"] in methods and number)
         wrong += [] if fine else [name]
+    assumes = kw["method"] in ("assumed-value", "carry-default")
+    wrong += [] if kw["assumed"] is None or (assumes and is_share(kw["assumed"])) else ["assumed"]
     wrong += ["kappa"] if planned and kw["kappa"] == 0 else []
     return wrong
 
@@ -80,12 +102,15 @@ any_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     optional={
         "method": st.one_of(st.sampled_from(list(METHODS)), st.sampled_from(ODD), st.text(max_size=5)),
         "K": st.one_of(st.integers(-2, 20), st.sampled_from([*ODD, MAX_PATHWAYS + 1])),
-        "alpha": shares, "gamma": shares, "epsilon": shares, "p_shuffle": shares,
+        "alpha": shares, "gamma": shares, "epsilon": shares, "p_shuffle": shares, "look": shares,
         "kappa": st.one_of(st.none(), st.floats(0, 10), shares), "smoothing": st.one_of(st.none(), shares),
         "optimism": st.one_of(st.floats(0, 10), shares),
         "budget": st.one_of(st.none(), st.integers(-2, 20), st.sampled_from([*ODD, MAX_BUDGET + 1])),
         "vote": st.sampled_from([*VOTES, "most", None, 3]),
         "update": st.sampled_from([*UPDATES, "never", None, []]),
+        "cycles": st.one_of(st.none(), st.integers(-1, 4), st.sampled_from([*ODD, MAX_CYCLES + 1])),
+        "q_table": st.sampled_from([*Q_TABLES, "none", None, 1]), "assumed": st.one_of(st.none(), shares),
+        "evidence": st.sampled_from([*EVIDENCE, "rewards", None, 2]),
     },
 )  # fmt: skip
 

@@ -252,7 +252,7 @@ def test_every_column_is_filled_as_the_schema_says(small: tuple[Path, Path]) -> 
     }
     always = [name for name in SCHEMA if name not in {
         "K", "mean_total_reward", "mean_bad_steps", "mean_path_length", "guessed_right", "weight_on_truth",
-        "calibration_error", "kappa", "smoothing", "budget",
+        "calibration_error", "kappa", "smoothing", "budget", "cycles", "assumed",
     }]  # fmt: skip
     assert table.select(pl.col(always).null_count()).row(0) == (0,) * len(always)
     assert table["curve_step"].list.len().unique().to_list() == [3]

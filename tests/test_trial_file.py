@@ -168,7 +168,10 @@ TIME = 'it must be a time of day from "00:00" to "23:59"'
 ZONE = 'it must be a time zone that this machine knows, e.g. "Europe/Berlin"'
 COMPONENT = "it must be { values = [ … ] } or { edges = [ … ], range = [ … ] }"
 NAME = "it must be a text of 1 to 64 printable characters"
-SETTING_KEYS = "method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, parents, optimism, budget"
+SETTING_KEYS = (
+    "method, K, alpha, gamma, epsilon, vote, update, p_shuffle, kappa, smoothing, parents, optimism, budget, cycles, "
+    "q_table, assumed, evidence, look, lag"
+)
 
 
 def allocation(line: str) -> str:
@@ -315,7 +318,8 @@ WRONG: dict[str, tuple[str, str]] = {
     "a setting of another method": (
         small("[settings]\nalpha = 0.5\n"),
         "[settings] alpha is 0.5, but mi-planned has no such setting; alpha belongs to random-action, "
-        "last-fully-observed, last-observed, missing-as-state, mi-synthetic, mi-conservative, mi-available",
+        "last-fully-observed, last-observed, missing-as-state, mi-synthetic, mi-conservative, mi-available, "
+        "mi-masked, mi-chained, mi-separate, zero-context, assumed-value, carry-default",
     ),
     # --- the allocation
     "a rule that is none": (allocation('rule = "softmax"'), f"[allocation] rule is 'softmax'; it must be {RULE}"),

@@ -14,8 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from numba import typeof
 
+from lacuna.kernels.compiled import typed
+from lacuna.live.recovery import recover
 from lacuna.live.trial import Trial
+from lacuna.live.writer import Writer
 from lacuna.methods.settings import Settings
 from trial_cases import ACTIONS, begun, bodies, contexts, trial_file
 
@@ -29,6 +33,11 @@ CASES = [
     (Settings("missing-as-state"), "batch", "all"),
     (None, "each", "each"),
     (Settings("mi-available", 4, parents=0.5, optimism=0.2), "each", "each"),
+    (Settings("mi-chained", 4, cycles=2), "batch", "all"),
+    (Settings("mi-separate", 4, p_shuffle=0.3, q_table="own"), "each", "each"),
+    (Settings("carry-default", assumed=1.0), "batch", "group"),
+    (Settings("mi-masked", 4, evidence="all"), "batch", "all"),
+    (Settings("mi-planned", 4, evidence="all"), "each", "each"),
 ]
 
 
@@ -120,6 +129,36 @@ def test_with_one_pool_that_learns_at_once_the_order_does_matter() -> None:
     case = (None, "each", "all")
     one, other = (lived(case, np.random.default_rng(s)) for s in (0, 1))
     assert told(one) != told(other)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_step_has_the_types_for_which_its_kernel_was_compiled(
+    case: tuple[Settings | None, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`typed` does not look: a fresh pool, one that has grown and one from a snapshot must be alike."""
+    seen = []
+
+    def watched(kernel: Callable[..., int], *arguments: object) -> Callable[..., int]:
+        step, wanted = typed(kernel, *arguments), [typeof(one) for one in arguments]
+
+        def look(*own: object) -> int:
+            assert [typeof(one) for one in own] == wanted
+            seen.append(wanted)
+            return step(*own)
+
+        return look
+
+    monkeypatch.setattr("lacuna.live.state.typed", watched)
+    trial = lived(case, np.random.default_rng(0))
+    trial.snapshot()
+    state = recover(trial.store, trial.secret.draws_key)
+    later = Trial(Writer(state, trial.store, trial.secret.draws_key, trial.writer.clock), trial.secret)
+    later.enrol("new", group="left")
+    for t, context in enumerate(contexts(30, 0.3, 5)):
+        for who in (*PEOPLE, "new"):
+            later.decide(who, 1000 + t, context)
+    assert len(seen) > 150
+    assert all(one == seen[0] for one in seen)
 
 
 def test_numbers_do_not_depend_on_the_compiler() -> None:

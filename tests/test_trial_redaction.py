@@ -200,7 +200,9 @@ def test_other_trials_in_the_file_are_left_alone(tmp_path: Path) -> None:
         opened.append(bodies(events(5)))
     redact(tmp_path / "walk.toml", [3], reason="a request")
     with sqlite3.connect(store) as connection:
-        found = connection.execute("SELECT trial, seq FROM event WHERE body IS NULL").fetchall()
+        found = connection.execute(
+            "SELECT name, seq FROM event JOIN trial ON number = trial WHERE body IS NULL"
+        ).fetchall()
     connection.close()
     assert found == [("walk", 3)]
 

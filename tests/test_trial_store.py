@@ -106,6 +106,24 @@ def test_a_file_holds_several_trials_and_each_is_made_once(path: Path, store: Sq
         SqliteStore.create(path, "")
 
 
+def test_a_trial_never_meets_the_events_of_its_neighbours_in_the_file(path: Path) -> None:
+    logs = {}
+    for name, n in (("first", 7), ("second", 5), ("third", 6)):
+        with SqliteStore.create(path, name) as store:
+            logs[name] = grow(store, n)
+    with SqliteStore.open(path, "second") as store:
+        assert list(store.read(-3)) == list(store.read()) == logs["second"]
+        assert store.head == logs["second"][-1].head
+        for seq in (-1, 5, sqlite_file.SEQS - 1, sqlite_file.SEQS, 1 - sqlite_file.SEQS):
+            refused(StoreError, partial(store.entry, seq), f"holds no event {seq} of the trial 'second'")
+            refused(StoreError, partial(store.redact, [seq]), f"holds no event {seq} of the trial 'second'")
+        assert store.find(*keys(logs["first"])[-1][:2]) is None
+        logs["second"] += grow(store, 400)
+    for name, entries in logs.items():
+        with SqliteStore.open(path, name, write=False) as reader:
+            assert list(verify(reader.read(), head=reader.head)) == entries
+
+
 def test_a_decision_is_stored_once_and_the_group_with_it_not_at_all(path: Path, store: SqliteStore) -> None:
     whole = grow(store, 20)
     more = events(5, store.head)
@@ -317,18 +335,16 @@ def test_foreign_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
         # As after a crash: SQLite would write what is in the second file into the first.
         for end in ("", "-wal"):
             shutil.copy(tmp_path / f"wal.db{end}", tmp_path / f"crashed.db{end}")
-    with closing(sqlite3.connect(tmp_path / "newer.db")) as other:
-        other.execute(f"PRAGMA application_id = {0x6C616375}")
-        other.execute("PRAGMA user_version = 9")
-    with closing(sqlite3.connect(tmp_path / "tables.db")) as other:
-        other.execute(f"PRAGMA application_id = {0x6C616375}")
-        other.execute("PRAGMA user_version = 1")
+    for name, version in (("older.db", 1), ("newer.db", 9), ("tables.db", sqlite_file.FORMAT)):
+        with closing(sqlite3.connect(tmp_path / name)) as other:
+            other.execute(f"PRAGMA application_id = {0x6C616375}")
+            other.execute(f"PRAGMA user_version = {version}")
     (tmp_path / "empty.db").touch()
     (tmp_path / "text.db").write_text("a,b\n1,2\n" * 1000, encoding="utf-8")
     (tmp_path / "short.db").write_bytes(b"SQLite format 3\0" + bytes(30))
     reasons = {
         "plain.db": "not a store of lacuna", "wal.db": "not a store of lacuna", "crashed.db": "not a store of lacuna",
-        "newer.db": "store of format 9",
+        "older.db": "is a store of format 1; this version reads format 2 only", "newer.db": "store of format 9",
         "empty.db": "not a store of lacuna", "text.db": "file is not a database", "short.db": "cannot be opened",
         ".": "not a file",
     }  # fmt: skip

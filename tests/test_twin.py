@@ -11,6 +11,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lacuna.kernels.codes import unpack
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
 from lacuna.mdp.tabular import TabularMDP
@@ -36,7 +37,8 @@ def twin_of(run: Run) -> tuple[NaiveLearner, Numbers, Numbers]:
         run.mdp.space.sizes, run.mdp.n_actions, method=case.method, K=case.pathways, alpha=case.alpha,
         gamma=case.gamma, epsilon=case.epsilon, vote=case.vote, update=case.update, p_shuffle=case.p_shuffle,
         kappa=case.rules.kappa, smoothing=case.rules.smoothing, parents=case.parents, optimism=case.optimism,
-        imputation=imputation, exploration=exploration,
+        cycles=case.rules.cycles, q_table=case.q_table, assumed=case.rules.assumed,
+        evidence=str(case.sources.name).lower(), imputation=imputation, exploration=exploration,
     )  # fmt: skip
     return twin, imputation, exploration
 
@@ -70,29 +72,49 @@ def follow(twin: NaiveLearner, run: Run, trace: Trace) -> None:
             twin.begin(first_seen(mdp, int(mdp.restart[trace.arrival[t]])))
 
 
-def q_table(twin: NaiveLearner, space: Space, n_actions: int) -> NDArray[np.float64]:
+def q_tables(twin: NaiveLearner, space: Space, n_actions: int) -> NDArray[np.float64]:
+    """The values of all pathways, one table after the other; one table if they share it."""
     grown = [size + (twin.method == "missing-as-state") for size in space.sizes]
-    table = np.zeros((int(np.prod(grown)), n_actions))
-    for (path, action), value in twin.Q.items():
-        if path is not None:
-            table[row_of(path, space, twin.method), action] = value
-    return table
+    tables = np.zeros((len(twin.Qs) if twin.own else 1, int(np.prod(grown)), n_actions))
+    for table, Q in zip(tables, twin.Qs, strict=False):
+        for (path, action), value in Q.items():
+            if path is not None:
+                table[row_of(path, space, twin.method), action] = value
+    return tables
 
 
-def counts_of(twin: NaiveLearner, space: Space, unit: float) -> dict[tuple[int, int, int], float]:
+Rows = dict[tuple[int, int, int], list[tuple[int, int]]]
+
+
+def rows_of(twin: NaiveLearner, space: Space) -> Rows:
+    """The counts by model, state and action: next states in the order of their row, on which draws depend."""
+    models = twin.models if twin.method == "mi-separate" else twin.models[:1]
     return {
-        (row_of(s, space, ""), a, row_of(s_next, space, "")): n * unit
-        for (s, a), row in twin.counts.items()
-        for s_next, n in row.items()
+        (m, row_of(s, space, ""), a): [(row_of(s_next, space, ""), n) for s_next, n in row.items()]
+        for m, model in enumerate(models)
+        for (s, a), row in model.items()
+        if row
     }
 
 
-def successors(agent: Agent) -> dict[tuple[int, int], list[int]]:
-    """The order in which the successors of each row were first seen, on which draws depend."""
-    order: dict[tuple[int, int], list[int]] = {}
-    for s, a, s_next in agent.counts:
-        order.setdefault((s, a), []).append(s_next)
-    return order
+def counted_rows(agent: Agent) -> Rows:
+    """The same of an agent."""
+    found, arrays = Rows(), agent.model.to_arrays()
+    ends = np.cumsum(arrays["lengths"])
+    for key, length, end in zip(arrays["keys"].tolist(), arrays["lengths"].tolist(), ends.tolist(), strict=True):
+        m, rest = divmod(key, agent.space.n_states * agent.n_actions)
+        codes, units = (arrays[name][end - length : end].tolist() for name in ("codes", "units"))
+        states = [int(unpack(code, agent.space.layout)) for code in codes]
+        found[m, *divmod(rest, agent.n_actions)] = list(zip(states, units, strict=True))
+    return found
+
+
+def mean_counts(rows: Rows, unit: float) -> dict[tuple[int, int, int], float]:
+    found: dict[tuple[int, int, int], float] = {}
+    for (_, s, a), row in rows.items():
+        for s_next, n in row:
+            found[s, a, s_next] = found.get((s, a, s_next), 0.0) + n * unit
+    return found
 
 
 def component_rows(agent: Agent) -> dict[tuple[int, int, int, int, int], list[tuple[int, float]]]:
@@ -112,13 +134,9 @@ def component_rows(agent: Agent) -> dict[tuple[int, int, int, int, int], list[tu
 
 def compare(twin: NaiveLearner, run: Run) -> None:
     agent, space = run.agent, run.mdp.space
-    assert dict(agent.counts) == pytest.approx(counts_of(twin, space, agent.settings.unit), rel=1e-12, abs=0)
-    order = {
-        (row_of(s, space, ""), a): [row_of(s_next, space, "") for s_next in row]
-        for (s, a), row in twin.counts.items()
-        if row
-    }
-    assert successors(agent) == order
+    rows = rows_of(twin, space)
+    assert counted_rows(agent) == rows
+    assert dict(agent.counts) == pytest.approx(mean_counts(rows, agent.settings.unit), rel=1e-12, abs=0)
     twins = {key: list(row.items()) for key, row in twin.parts.items() if row}
     assert component_rows(agent) == twins
     parents = [twin.parent(j) for j in range(space.d)]
@@ -126,7 +144,9 @@ def compare(twin: NaiveLearner, run: Run) -> None:
     for (j, p), weight in twin.likelier.items():
         if agent.settings.parents > 0 and p != j:
             assert agent.components.search.weight[j, p] == weight
-    np.testing.assert_allclose(agent.Q, q_table(twin, space, agent.n_actions), rtol=0, atol=1e-9)
+    tables = q_tables(twin, space, agent.n_actions)
+    np.testing.assert_allclose(agent.memory.Q, np.concatenate(tables), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(agent.Q, tables.mean(axis=0), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -162,7 +182,7 @@ def test_parents_are_found_and_used_as_the_twin_does(theta: float, steps: int, K
 def test_the_twin_is_followed_through_ends(reading: str) -> None:
     mdp = lake(reading)
     for method in FOLLOWED:
-        run = Run(mdp, mcar(mdp.space, 0.3), Settings(method, epsilon=0.2, gamma=0.9), seed=1)
+        run = Run(mdp, mcar(mdp.space, 0.3), Settings(method, epsilon=0.5, gamma=0.9), seed=1)
         trace = run.record(1500)
         assert trace.ended.any()
         assert trace.truncated.any() == (reading == "episodic")
@@ -179,7 +199,8 @@ def test_incomplete_first_states_are_guessed_as_the_twin_guesses_them() -> None:
         imputation, exploration = Numbers(9, "imputation"), Numbers(9, "exploration")
         twin = NaiveLearner(
             space.sizes, 3, method=method, K=agent.settings.pathways, alpha=0.1, gamma=0.5, epsilon=0.3,
-            imputation=imputation, exploration=exploration,
+            kappa=agent.rules.kappa, smoothing=agent.rules.smoothing, evidence=str(agent.settings.sources.name).lower(),
+            cycles=agent.rules.cycles, assumed=agent.rules.assumed, imputation=imputation, exploration=exploration,
         )  # fmt: skip
         for first in product((None, 2), (None, 0), (None, 3)):
             agent.begin(first)
@@ -209,7 +230,7 @@ def test_the_twin_makes_the_same_decisions_where_arithmetic_is_exact(method: str
             if terminated or trace.truncated[t]:
                 twin.begin(first_seen(mdp, int(mdp.restart[trace.arrival[t]])))
         # Whole rewards, rate 1 and no discount: not a bit is lost, so the tables are the same and not only close.
-        assert np.array_equal(run.agent.Q, q_table(twin, mdp.space, mdp.n_actions))
+        assert np.array_equal(run.agent.Q, q_tables(twin, mdp.space, mdp.n_actions)[0])
         assert (imputation.used, exploration.used) == (
             run.agent.imputation.position,
             run.agent.exploration.position,
@@ -242,5 +263,5 @@ def test_probabilities_are_those_of_the_twin(
 
 def test_every_rule_is_crossed() -> None:
     cases = [case for case in settings() if case.method in FOLLOWED]
-    assert len(cases) == 4 + 3 * (len(VOTES) * len(UPDATES) + 1) + 7
+    assert len(cases) == 7 + 3 * (len(VOTES) * len(UPDATES) + 1) + 3 * (len(VOTES) + 1) + 13 + 6 + 6
     assert len(mechanisms(lake("episodic"))) == 13

@@ -337,7 +337,7 @@ ALWAYS = r"\x1b\[33mWARN: The environment \(.*\) is different from the unwrapped
 
 
 def test_all_environments_are_there() -> None:
-    assert len(IDS) == 9
+    assert len(IDS) == 13
 
 
 @pytest.mark.parametrize(("name", "options"), WRAPPED)

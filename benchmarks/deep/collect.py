@@ -18,7 +18,7 @@ import vl_convert
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cells import LONG, OWN, STEPS, THETAS, VIEWS, WORLDS, Cell, cells
+from cells import LONG, OWN, SEEDS, STEPS, THETAS, VIEWS, WORLDS, Cell, cells
 
 from lacuna.files import write_whole
 from lacuna.quantities import number_text
@@ -37,8 +37,17 @@ SEEN_AS = {OWN: "", "plain": "missing shown", "carried": "carried forward", "imp
 COLOURS = {"lacuna": BLACK, "ppo": BLUE, "dqn": VERMILION, "recurrent-ppo": GREEN}
 DASHES = {"plain": DOTTED, "carried": DASHED, "imputed": SOLID, OWN: SOLID}
 TITLES = {"lake": "Lake World", "cartpole": "CartPole"}
-LOWEST = {"lake": -200.0, "cartpole": 0.0}
-"""Where the charts end below."""
+RANGES = {"lake": (-200.0, 100.0), "cartpole": (0.0, 500.0)}
+"""Where the charts end."""
+
+AXES = {
+    "steps": ("steps", (2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000), "~s"),
+    "seconds": ("seconds of one core", (0.5, 1, 2, 5, 10, 20, 50, 100, 200), "~g"),
+}
+"""What the curves are drawn against: its title, ticks and their form."""
+
+PARTS = ("first fifth", "last fifth", "all steps")
+"""What the tables tell of a run."""
 
 Run = dict[str, Any]
 
@@ -50,9 +59,25 @@ def merged(kept: Sequence[Run], new: Sequence[Run]) -> list[Run]:
 
 
 def per_episode(run: Run, first: int, end: int) -> float | None:
-    """Reward per finished episode in some windows of a run; None if no episode ended."""
+    """Reward per episode that ended in some windows of a run; None if none ended.
+
+    In Lake World all rewards count, also those of episodes that go on: an episode may never end. In CartPole only
+    episodes that ended count: eight long ones that are cut in the middle would raise the mean above its limit.
+    """
+    earned = run["rewards" if run["world"] == "lake" else "returns"][first:end]
     episodes = sum(run["episodes"][first:end])
-    return sum(run["rewards"][first:end]) / episodes if episodes else None
+    return sum(earned) / episodes if episodes else None
+
+
+def parts(run: Run) -> dict[str, float | None]:
+    """Reward per episode in the first and the last fifth of a run, and in all of it."""
+    windows = len(run["rewards"])
+    fifth = windows // 5
+    return {
+        "first fifth": per_episode(run, 0, fifth),
+        "last fifth": per_episode(run, windows - fifth, windows),
+        "all steps": per_episode(run, 0, windows),
+    }
 
 
 def grouped(runs: Sequence[Run]) -> Iterator[tuple[Cell, list[Run]]]:
@@ -77,19 +102,22 @@ def spread(values: Sequence[float | None], form: str = ",.0f") -> str:
     return text
 
 
+def form_of(world: str) -> str:
+    """How rewards of a world are written."""
+    return ",.1f" if world == "lake" else ",.0f"
+
+
 def line(cell: Cell, runs: Sequence[Run]) -> str:
-    """A row of a table."""
-    name = " | ".join([NAMES[cell.learner], SEEN_AS[cell.view] or "its own pathways"])
-    windows = len(runs[0]["rewards"]) if runs else 0
-    fifth = windows // 5
-    parts = [spread([per_episode(run, *at) for run in runs], ",.1f" if cell.world == "lake" else ",.0f")
-             for at in ((0, fifth), (windows - fifth, windows), (0, windows))]  # fmt: skip
-    seconds = spread([run["seconds"][-1] for run in runs], ",.0f").split(" [")[0]
-    return f"| {name} | {len(runs)} | {' | '.join(parts)} | {seconds} |"
+    """A row of a table. Seconds are the least of all seeds: what else the machine does can only add to them."""
+    found = [parts(run) for run in runs]
+    rewards = [spread([part[name] for part in found], form_of(cell.world)) for name in PARTS]
+    seconds = f"{min(run['seconds'][-1] for run in runs):,.0f}" if runs else ""
+    sees = SEEN_AS[cell.view] or "its own pathways"
+    return "| " + " | ".join([NAMES[cell.learner], sees, str(len(runs)), *rewards, seconds]) + " |"
 
 
 def tables(runs: Sequence[Run]) -> str:
-    """All tables of the page: one for each world and share missing, then the long runs."""
+    """All tables of the page: one for each world and share missing, then the long runs, then paired differences."""
     found = []
     rows = list(grouped(runs))
     for steps in (STEPS, LONG):
@@ -97,45 +125,83 @@ def tables(runs: Sequence[Run]) -> str:
             for theta in THETAS:
                 chosen = [row for row in rows if row[0][:2] == (world, theta) and row[0].steps == steps]
                 heading = f"{TITLES[world]}, θ = {theta}, {steps:,} steps"
-                head = f"**{heading}**\n\n| learner | sees | seeds | first fifth | last fifth | all steps | seconds |"
+                head = f"**{heading}**\n\n| learner | sees | seeds | {' | '.join(PARTS)} | seconds |"
                 found.append("\n".join([head, "|---" * 7 + "|", *(line(*row) for row in chosen)]))
-    return "\n\n".join(found)
+    return "\n\n".join([state(rows), *found, differences(rows)])
 
 
-def points(runs: Sequence[Run], steps: int) -> list[dict[str, Any]]:
-    """The points of the curves: means over seeds; a gap where a seed finished no episode."""
-    found = []
+def state(rows: Sequence[tuple[Cell, list[Run]]]) -> str:
+    """How much of the comparison is there."""
+    made, whole = sum(len(like) for _, like in rows), sum(len(like) == SEEDS for _, like in rows)
+    return f"{made} of {SEEDS * len(rows)} runs are made; {whole} of {len(rows)} rows have all {SEEDS} seeds."
+
+
+def differences(rows: Sequence[tuple[Cell, list[Run]]]) -> str:
+    """What our imputer adds to each learner: the mean difference of runs with the same masks."""
+    names = [f"{part}, against {SEEN_AS[view]}" for view in VIEWS[:2] for part in PARTS[1:]]
+    lines = [
+        "**Our imputer against the other views, paired by seed**",
+        "",
+        f"| world | θ | learner | steps | pairs | {' | '.join(names)} |",
+        "|---" * (5 + len(names)) + "|",
+    ]
+    found = {cell[:5]: like for cell, like in rows}
+    for cell, ours in rows:
+        if cell.view == "imputed":
+            others = [found[(*cell[:3], view, cell.steps)] for view in VIEWS[:2]]
+            values = [paired(ours, other, part, form_of(cell.world)) for other in others for part in PARTS[1:]]
+            pairs = len({run["seed"] for run in ours}.intersection(*({run["seed"] for run in like} for like in others)))
+            first = [TITLES[cell.world], str(cell.theta), NAMES[cell.learner], f"{cell.steps:,}", str(pairs)]
+            lines.append("| " + " | ".join([*first, *values]) + " |")
+    return "\n".join(lines)
+
+
+def paired(ours: Sequence[Run], others: Sequence[Run], part: str, form: str) -> str:
+    """The mean difference over the seeds that both have, with its interval."""
+    theirs = {run["seed"]: parts(run)[part] for run in others}
+    values: list[float | None] = []
+    for run in ours:
+        if run["seed"] in theirs:
+            a, b = parts(run)[part], theirs[run["seed"]]
+            values.append(None if a is None or b is None else a - b)
+    return spread(values, "+" + form)
+
+
+def points(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The points of the curves: means over seeds; a gap where a seed finished no episode.
+
+    The long runs begin as the short ones: they give what comes after, a tenth of the points.
+    """
+    found: list[dict[str, Any]] = []
     for cell, like in grouped(runs):
-        if cell.steps == steps and like:
-            for w in range(len(like[0]["rewards"])):
-                values = [per_episode(run, w, w + 1) for run in like]
+        windows = len(like[0]["rewards"]) if like else 0
+        width = 10 if cell.steps == LONG else 1
+        for end in range(width, windows + 1, width):
+            steps = end * cell.steps // windows
+            if cell.steps == STEPS or steps > STEPS:
+                values = [per_episode(run, end - width, end) for run in like]
                 there = [value for value in values if value is not None]
                 mean = sum(there) / len(there) if len(there) == len(values) else None
                 found.append({
-                    "panel": f"{TITLES[cell.world]}, θ = {cell.theta}",
+                    "world": cell.world, "panel": f"{TITLES[cell.world]}, θ = {cell.theta}",
                     "learner": NAMES[cell.learner], "sees": SEEN_AS[cell.view] or SEEN_AS["imputed"],
-                    "reward": None if mean is None else max(mean, LOWEST[cell.world]),
-                    "steps": (w + 1) * steps // len(like[0]["rewards"]),
-                    "seconds": sum(run["seconds"][w] for run in like) / len(like),
+                    "reward": None if mean is None else max(mean, RANGES[cell.world][0]),
+                    "steps": steps, "seconds": min(run["seconds"][end - 1] for run in like),
                 })  # fmt: skip
-    return found
+    return sorted(found, key=lambda row: (WORLDS.index(row["world"]), str(row["panel"])))
 
 
 def chart(runs: Sequence[Run], against: str) -> Any:
     """Curves of all learners, a panel for each world and share missing."""
-    x = {
-        "steps": alt.X("steps:Q", title="steps", axis=alt.Axis(tickCount=3, format="~s")),
-        "seconds": alt.X("seconds:Q", title="seconds of one core", scale=alt.Scale(type="log")),
-    }[against]
+    title, ticks, form = AXES[against]
+    axis = alt.Axis(values=list(ticks), format=form)
+    x = alt.X(f"{against}:Q", title=title, scale=alt.Scale(type="log", nice=False), axis=axis)
     learners = {NAMES[name]: COLOURS[name] for name in NAMES}
     dashes = {SEEN_AS[view]: list(DASHES[view]) for view in VIEWS}
     panels = []
-    for panel, rows in groupby(
-        sorted(points(runs, STEPS), key=lambda row: str(row["panel"])), lambda row: row["panel"]
-    ):
-        data = alt.InlineData(values=list(rows))
-        lines = alt.Chart(data).mark_line(strokeWidth=2, clip=True).encode(
-            x=x, y=alt.Y("reward:Q", title="reward per episode"),
+    for (world, panel), rows in groupby(points(runs), lambda row: (row["world"], row["panel"])):
+        lines = alt.Chart(alt.InlineData(values=list(rows))).mark_line(strokeWidth=2, clip=True).encode(
+            x=x, y=alt.Y("reward:Q", title="reward per episode", scale=alt.Scale(domain=RANGES[world], nice=False)),
             color=alt.Color("learner:N", scale=alt.Scale(domain=list(learners), range=list(learners.values()))),
             strokeDash=alt.StrokeDash("sees:N", scale=alt.Scale(domain=list(dashes), range=list(dashes.values()))),
         )  # fmt: skip

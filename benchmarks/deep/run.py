@@ -64,7 +64,7 @@ def main() -> None:
         print("\n".join(cell.label for cell in left))
         return
     os.environ["OMP_NUM_THREADS"] = "1"
-    # Not forked: torch has threads by then. In order, so that every cell gets its first seed before its second.
+    # Not forked: torch has threads by then. In order: see `cells`.
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         jobs = {pool.submit(make, cell, options.out): cell for cell in left}
         for n, job in enumerate(as_completed(jobs), start=1):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         NoisyObservation,
     )
     from lacuna.protocol.file import TrialFile
+    from lacuna.replaying.replay import Replay, replay
     from lacuna.running.imputed import ImputedObservation
     from lacuna.running.play import play
     from lacuna.running.problems import Problem
@@ -69,6 +70,7 @@ __all__ = [
     "NoisyObservation",
     "OwnMethod",
     "Problem",
+    "Replay",
     "Run",
     "Settings",
     "Space",
@@ -88,6 +90,7 @@ __all__ = [
     "from_masks",
     "make_world",
     "play",
+    "replay",
     "run_study",
     "run_trial",
     "run_trials",
@@ -121,6 +124,8 @@ _HOME = {
     "OwnMethod": "learning.own_method",
     "play": "running.play",
     "Problem": "running.problems",
+    "Replay": "replaying.replay",
+    "replay": "replaying.replay",
     "Run": "running.run",
     "run_study": "study.runner",
     "run_trial": "running.trials",

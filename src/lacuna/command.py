@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import replace
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lacuna import __version__
 from lacuna.audit.command import app as trial_app
-from lacuna.methods.settings import DEFAULT, SETTINGS, Setting
 from lacuna.methods.table import METHODS
+from lacuna.options import (
+    HideFirstOption,
+    MethodOption,
+    MissingnessOption,
+    WorldOption,
+    chosen_method,
+    command_with_settings,
+)
 from lacuna.paper.command import paper
+from lacuna.replaying.command import replay
+from lacuna.story.command import explain
 from lacuna.study.command import app as study_app
 from lacuna.study.command import checked_workers
 from lacuna.terminal import exit_code, progress
@@ -39,6 +43,8 @@ app = typer.Typer(
 app.add_typer(study_app, name="study")
 app.add_typer(trial_app, name="trial")
 app.command()(paper)
+app.command()(replay)
+app.command()(explain)
 
 
 def main() -> None:
@@ -59,41 +65,6 @@ def options(
     ),
 ) -> None:
     """Online reinforcement learning when parts of the state go missing."""
-
-
-Command = Callable[..., None]
-
-
-def with_settings(command: Command) -> Command:
-    """Give a command an option for every declared setting; it gets those that were used as `given`."""
-    own = [option for option in signature(command, eval_str=True).parameters.values() if option.name != "given"]
-    declared = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, setting))
-        for name, setting in SETTINGS.items()
-    ]
-
-    @wraps(command)
-    def called(**options: Any) -> None:
-        chosen = {name: options.pop(name) for name in SETTINGS}
-        command(given={name: value for name, value in chosen.items() if value is not None}, **options)
-
-    options = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in own]
-    split = next(i for i, option in enumerate(options) if option.name == "method") + 1
-    options[split:split] = declared
-    called.__dict__ |= {"__signature__": Signature(options)}
-    called.__annotations__ = {option.name: option.annotation for option in options}
-    return called
-
-
-def _option(name: str, setting: Setting) -> Any:
-    choices = f": {', '.join(setting.choices)}" if setting.choices else ""
-    usual = setting.default if setting.usual is None else setting.usual
-    own = getattr(DEFAULT, name) if setting.belongs_to(METHODS[DEFAULT.method]) else usual
-    shown = str(usual) if own == usual else f"{own}, or {usual} with --method"
-    owners = [method.name for method in METHODS.values() if setting.belongs_to(method)]
-    whose = f" Only for {', '.join(owners)}." if len(owners) < len(METHODS) else ""
-    about = f"{setting.about[0].upper()}{setting.about[1:]}{choices}.{whose}"
-    return Annotated[setting.kind | None, typer.Option(f"--{name.replace('_', '-')}", help=about, show_default=shown)]
 
 
 Results = Annotated[Path, typer.Argument(help="A folder of results.", show_default=False)]
@@ -171,52 +142,35 @@ def _page_to_write(path: Path) -> Path:
 
 
 @app.command()
-@with_settings
+@command_with_settings
 def run(
     given: dict[str, Any],
-    world: Annotated[
-        str,
-        typer.Option(
-            help="A world, e.g. lake,wind=0.2,stay=true (`lacuna worlds` lists them); a Gymnasium id, e.g. "
-            "FrozenLake-v1; or a reference to your own, e.g. mine.worlds:maze,size=5."
-        ),
-    ] = "lake",
-    missingness: Annotated[
-        str,
-        typer.Option(
-            help="A mechanism, e.g. mcar:0.4 (`lacuna worlds` lists them), or a reference to your own, e.g. "
-            "mine.mechanisms:by_mood,rate=0.3."
-        ),
-    ] = "mcar:0.4",
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="A method (`lacuna methods` lists them), or a reference to your own, e.g. mine.agents:Mine,rate=0.5.",
-            show_default="the library's default",
-        ),
-    ] = None,
+    world: WorldOption = "lake",
+    missingness: MissingnessOption = "mcar:0.4",
+    method: MethodOption = None,
     steps: Annotated[int, typer.Option(help="Steps of each trial.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; trial i uses seed + i.")] = 0,
     trials: Annotated[int, typer.Option(help="How many trials.")] = 5,
-    hide_first: Annotated[
-        bool, typer.Option("--hide-first", help="Hide parts of the first state of an episode too.")
-    ] = False,
+    hide_first: HideFirstOption = False,
     driver: Annotated[str, typer.Option(help="compiled, or stepwise: the plain Python loop.")] = "compiled",
     workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
 ) -> None:
     """Run one method in one world and show how it does."""
+    from lacuna.comparing.run_table import curve_times
     from lacuna.running.problems import find_problem
-    from lacuna.running.trials import MOST_TRIALS, run_trials
+    from lacuna.running.trials import MOST_TRIALS, Trial, run_seeds
 
-    settings = _chosen(method, given)
+    settings = chosen_method(method, given)
     whole_number("trials", trials, 1, MOST_TRIALS)
     problem = find_problem(world, missingness, first_observed=not hide_first)
     with progress(f"{settings.method} in {world}, {missingness}", "steps") as show:
         show(total=trials * steps)
-        rows = run_trials(
-            problem, settings, steps=steps, seeds=range(seed, seed + trials), workers=workers, driver=driver,
-            progress=lambda n: show(advance=n),
+        # Only a terminal shows a curve.
+        times = () if as_json or not sys.stdout.isatty() else curve_times(steps)
+        rows = run_seeds(
+            Trial(problem, settings, steps, driver, times), range(seed, seed + trials), workers,
+            lambda n: show(advance=n),
         )  # fmt: skip
     if as_json:
         what = {"world": world, "missingness": problem.missingness, **settings.as_dict()}
@@ -225,70 +179,27 @@ def run(
         _show_trials(problem, settings, rows)
 
 
-def _chosen(method: str | None, given: dict[str, Any]) -> AnyMethod:
-    from lacuna.learning.own_method import OwnMethod, find_method
-
-    # The default is a setting as a whole; a method that is named starts from nothing of it.
-    chosen = DEFAULT if method is None else find_method(method)
-    if not isinstance(chosen, OwnMethod):
-        return replace(chosen, **given)
-    for name, value in given.items():
-        written = f"{name.replace('_', '-')} is {value!r}, but {method} is a method of your own"
-        raise ValueError(f"{written}; write its parameters after its name: {chosen.use},PARAMETER=VALUE,…")
-    return chosen
-
-
-_FIGURES = {
-    "mean_total_reward": "total reward per episode",
-    "mean_bad_steps": "bad steps per episode",
-    "mean_path_length": "path length",
-    "episodes": "episodes completed",
-    "open_steps": "steps in the open episode",
-    "reward_per_step": "reward per step",
-    "reward_per_step_early": "… over the first {early:,} steps",
-    "reward_per_step_late": "… over the last fifth",
-    "idle_share": "share of idle actions",
-    "guessed_right": "hidden components guessed right",
-    "weight_on_truth": "pathways on the true state",
-    "calibration_error": "calibration error of pathway shares",
-    "seconds": "seconds",
-}
-
-
 def _show_trials(problem: AnyProblem, settings: AnyMethod, rows: list[dict[str, Any]]) -> None:
-    """Mean and standard error over trials, as a table."""
+    """Figures as a table; on a terminal also how learning went, and what could be reached."""
     from rich.console import Console
-    from rich.table import Table
 
-    from lacuna.running.measures import standard_error
-    from lacuna.running.problems import Problem
-    from lacuna.running.trials import EARLY
+    from lacuna.comparing.run_table import Reached, beside_table, figures_table, heading, on_learning, reached
 
-    chosen = ", ".join(f"{name} = {value}" for name, value in settings.unusual().items())
-    title = (
-        f"{settings.method}{f' ({chosen})' if chosen else ''} in {problem.world}, {problem.missingness} "
-        f"({problem.mechanism.label}); trials: {len(rows)} of {rows[0]['steps']:,} steps"
-    )
-    typer.echo(title)
-    table = Table()
-    for column in ("", "mean", "standard error", "trials"):
-        table.add_column(column, justify="left" if not column else "right")
-    unused = {"idle_share"} if isinstance(problem, Problem) and problem.mdp.idle is None else set()
-    for key, label in _FIGURES.items():
-        values = [row[key] for row in rows if row[key] is not None and key not in unused]
-        if values:
-            error = standard_error(values)
-            spread = "" if error is None else f"{error:.3g}"
-            table.add_row(
-                label.format(early=min(EARLY, rows[0]["steps"])),
-                f"{fmean(values):.5g}",
-                spread,
-                f"{len(values)} of {len(rows)}",
-            )
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    typer.echo(heading(problem, settings, rows))
+    console.print(figures_table(problem, rows, console.width))
     undone = sum(row["mean_total_reward"] is None for row in rows)
     if undone:
         typer.echo(f"{undone} of {len(rows)} trials completed no episode; the figures per episode leave them out.")
+    if sys.stdout.isatty():
+        typer.echo(on_learning(rows))
+        with progress("what could be reached", "yardsticks"):
+            found = list(reached(problem, settings, [row["seed"] for row in rows]))
+        known = [one for one in found if isinstance(one, Reached)]
+        if known:
+            console.print(beside_table(settings, rows, known))
+        for sentence in (one for one in found if isinstance(one, str)):
+            typer.echo(sentence)
 
 
 @app.command()

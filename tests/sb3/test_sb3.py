@@ -32,7 +32,7 @@ def make(name: str, options: dict[str, Any] | None) -> gym.Env[Any, Any]:
 
 
 def test_all_environments_are_there() -> None:
-    assert len(IDS) == 9
+    assert len(IDS) == 13
 
 
 @pytest.mark.parametrize("way", WAYS)

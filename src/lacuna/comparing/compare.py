@@ -129,7 +129,8 @@ def _hiding(hiding: MechanismLike, objects: ExitStack) -> str:
     if isinstance(hiding, str):
         return hiding
     if isinstance(hiding, Mechanism):
-        return objects.enter_context(kept(hiding, hiding.name, _digest(hiding.space.sizes, *hiding.hiding)))
+        late = (hiding.delay, hiding.arrives) if hiding.delay else ()
+        return objects.enter_context(kept(hiding, hiding.name, _digest(hiding.space.sizes, *hiding.hiding, *late)))
     return _reference("missingness", hiding, objects)
 
 

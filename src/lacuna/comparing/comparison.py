@@ -145,17 +145,18 @@ class Comparison:
 
     def plot(self) -> Any:
         """Draw the learning curves, a panel per mechanism, as an altair chart; needs the extra ``report``."""
-        from lacuna.report.panels import Panel, chart_of  # noqa: PLC0415  an extra
-        from lacuna.report.styles import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Style  # noqa: PLC0415
+        from lacuna.report.axes import Panel  # noqa: PLC0415  an extra
+        from lacuna.report.panels import chart_of  # noqa: PLC0415
+        from lacuna.report.styles import styles_of  # noqa: PLC0415
 
-        colours = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK, GREY)
-        styles = [Style(name, colours[i % len(colours)]) for i, name in enumerate(self.names)]
         mean = pl.col("mean")
         points = self.curves.select(
             pl.col("missingness").alias("panel"), pl.col("name").alias("series"), pl.col("step").alias("x"), "mean",
             pl.col("low").fill_null(mean), pl.col("high").fill_null(mean),
         )  # fmt: skip
-        return chart_of(points, [Panel(hiding, f"reward per step, {hiding}") for hiding in self.missingness], styles)
+        return chart_of(
+            points, [Panel(hiding, f"reward per step, {hiding}") for hiding in self.missingness], styles_of(self.names)
+        )
 
     def report(self, path: str | Path) -> Path:
         """Write a page of one HTML file: rewards, curves, paired differences and a table; needs the extra ``report``.

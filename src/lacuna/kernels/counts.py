@@ -135,6 +135,8 @@ def count_bytes(n_states: int, n_actions: int) -> int:
 class Counts:
     """Transition counts of a space: the growing memory around a `CountTable`.
 
+    With several `models` there are counts for each: model m has the rows of state ``m * n_states + s``.
+
     Examples
     --------
     >>> counts = Counts(Space((2, 3)), n_actions=2, unit=0.5)
@@ -144,13 +146,15 @@ class Counts:
     {(0, 1, 4): 1.0}
     """
 
-    def __init__(self, space: Space, n_actions: int, unit: float = 1.0, first: FirstRoom | None = None) -> None:
+    def __init__(
+        self, space: Space, n_actions: int, unit: float = 1.0, first: FirstRoom | None = None, *, models: int = 1
+    ) -> None:
         self.first = first = first or ROOMY
         self.space = space
         self.n_actions = n_actions
         self.unit = unit
         # Zeros from the operating system take no memory until touched, so `head` costs what was visited.
-        head = np.zeros(space.n_states * n_actions, dtype=np.uint32)
+        head = np.zeros(models * space.n_states * n_actions, dtype=np.uint32)
         start, length, room = (np.zeros(first.rows, dtype=np.uint64) for _ in range(3))
         total = np.zeros(first.rows, dtype=np.int64)
         code, n = (np.zeros(first.entries, dtype=np.int64) for _ in range(2))
@@ -168,11 +172,11 @@ class Counts:
         return int(self.table.length.sum())
 
     def __iter__(self) -> Iterator[tuple[tuple[int, int, int], float]]:
-        """All ``((state, action, successor), count)`` seen, rows in the order of state and action."""
+        """All ``((state, action, successor), count)`` seen, rows in the order of model, state and action."""
         t, layout = self.table, self.space.layout
         for key in np.flatnonzero(t.head):
             i = t.head[key]
-            s, a = divmod(int(key), self.n_actions)
+            s, a = divmod(int(key) % (self.space.n_states * self.n_actions), self.n_actions)
             for entry in range(t.start[i], t.start[i] + t.length[i]):
                 yield (s, a, int(unpack(t.code[entry], layout))), float(t.n[entry]) * self.unit
 

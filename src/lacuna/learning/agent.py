@@ -16,6 +16,7 @@ from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
 from lacuna.learning import checkpoint, learner, picture
 from lacuna.learning.checkpoint import Phase
+from lacuna.learning.late import begin_late, correct
 from lacuna.learning.learner import draws_per_step
 from lacuna.learning.observation import Observation, read_observation
 from lacuna.learning.tables import Tables
@@ -24,6 +25,7 @@ from lacuna.methods.memory import Learner, PlanTable
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.settings import DEFAULT, Settings
 from lacuna.methods.table import METHODS, Impute
+from lacuna.models.history import check_late
 from lacuna.observing.binning import Binning
 from lacuna.observing.environment import actions_of, binning_of, space_of
 from lacuna.validation import whole_number
@@ -126,8 +128,9 @@ class Agent:
     def begin(self, observation: Observation) -> None:
         """Start an episode with its first observation."""
         seen = read_observation(observation, self.space)
-        uniforms = self.imputation.need(draws_per_step(self.rules))
+        uniforms = self.imputation.need(draws_per_step(self.rules, self.space.d))
         learner.begin(seen, self.rules, self.space.layout, self.memory, uniforms)
+        begin_late(self.memory, self.tables.history)
         self._phase = "ready"
 
     @exclusive
@@ -164,10 +167,43 @@ class Agent:
             raise ValueError(f"terminated is {terminated!r}; it must be True or False")
         seen = read_observation(observation, self.space)
         self.make_room()
-        uniforms = self.imputation.need(draws_per_step(self.rules))
+        uniforms = self.imputation.need(draws_per_step(self.rules, self.space.d))
         learner.learn(taken, float(reward), bool(terminated), seen, self.learner, uniforms)
         self.steps += 1
         self._phase = "new" if terminated else "ready"
+
+    @exclusive
+    def correct(self, observation: Observation, *, steps_ago: int = 0) -> None:
+        """Take in values that arrive late: what was hidden of the state so many steps ago, ``None`` for what still is.
+
+        The pathways are drawn again from there on. So the agent must remember: `steps_ago` may be as large as the
+        setting ``lag``. Values of a state before the episode began are ignored. 0 is the state in which the next action
+        is chosen, or the last one was if it has not been learned from yet. What was seen already must be the same.
+
+        Examples
+        --------
+        >>> agent = Agent(Space((3, 2)), n_actions=2, settings=Settings("mi-synthetic", K=4, lag=1), seed=1)
+        >>> agent.begin([0, 1])
+        >>> action = agent.act()
+        >>> agent.learn(reward=1.0, observation=[2, None], terminated=False)
+        >>> agent.correct([None, 1])
+        >>> agent.pathways
+        ((2, 1), (2, 1), (2, 1), (2, 1))
+        """
+        if self._phase == "new":
+            raise RuntimeError("correct() was called before begin(observation)")
+        if self.tables.history is None:
+            raise ValueError("this agent keeps no earlier states: its setting lag is 0; late values need one above 0")
+        steps_ago = whole_number("steps_ago", steps_ago, 0, self.rules.lag)
+        values = read_observation(observation, self.space)
+        check_late(values, steps_ago, self.tables.history)
+        self.make_room()
+        correct(steps_ago, values, self.learner, self.imputation.need(draws_per_step(self.rules, self.space.d)))
+
+    def take_late(self, info: Mapping[str, Any]) -> None:
+        """Take in what the info of a `MissingObservation` says has arrived late, before learning from the step."""
+        if "late" in info and self.rules.lag > 0 and info["steps_ago"] <= self.rules.lag:
+            self.correct([None if value < 0 else int(value) for value in info["late"]], steps_ago=info["steps_ago"])
 
     def make_room(self) -> None:
         """Make sure that what one step may teach fits into the counts."""
@@ -209,15 +245,25 @@ class Agent:
     def Q(self) -> NDArray[np.float64]:  # noqa: N802  the paper's symbol
         """The table of values, read-only: one row per state.
 
-        For missing-as-state, states include the value "missing".
+        For missing-as-state, states include the value "missing". If each pathway has a table of its own, this is
+        their mean.
         """
-        return _read_only(self.memory.Q)
+        tables = self.settings.tables
+        if tables == 1:
+            return _read_only(self.memory.Q)
+        return _read_only(self.memory.Q.reshape(tables, -1, self.n_actions).mean(axis=0))
 
     @property
     @exclusive
     def counts(self) -> Mapping[tuple[int, int, int], float]:
-        """The transition counts ``(state, action, next state) -> count`` as they are now, read-only."""
-        return MappingProxyType(dict(self.model))
+        """The transition counts ``(state, action, next state) -> count`` as they are now, read-only.
+
+        If each pathway has a model of its own, this is their mean.
+        """
+        found: dict[tuple[int, int, int], float] = {}
+        for transition, n in self.model:
+            found[transition] = found.get(transition, 0.0) + n
+        return MappingProxyType(found)
 
     @property
     @exclusive
@@ -249,7 +295,7 @@ class Agent:
             return ()
         if self.method.impute in (Impute.TOKEN, Impute.NOTHING):
             return (tuple(None if value == MISSING else int(value) for value in self.memory.previous),)
-        return tuple(self.space.decode(int(s)) for s in self.memory.S)
+        return tuple(self.space.decode(int(s)) for s in self.memory.S - self.memory.first)
 
     @property
     def action(self) -> int | None:

@@ -12,10 +12,11 @@ from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import MAX_POSITION, MAX_SEED, Stream, StreamName
 from lacuna.learning import tables
 from lacuna.methods import savefile
-from lacuna.methods.memory import NO_STATE
+from lacuna.methods.memory import NO_STATE, History
 from lacuna.methods.savefile import Arrays
-from lacuna.methods.settings import Settings
+from lacuna.methods.settings import LATER, Settings
 from lacuna.methods.table import Impute
+from lacuna.models import history
 from lacuna.observing.binning import Binning
 from lacuna.validation import one_of, shown, whole_number
 
@@ -40,7 +41,7 @@ def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
         "sizes": list(agent.space.sizes),
         "names": list(agent.space.names),
         "n_actions": agent.n_actions,
-        "settings": agent.settings.as_dict(),
+        "settings": agent.settings.for_file(),
         "seed": agent.imputation.seed,
         "positions": {"imputation": agent.imputation.position, "exploration": agent.exploration.position},
         "steps": agent.steps,
@@ -49,12 +50,19 @@ def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
     }
     if agent.binning is not None:
         header["binning"] = agent.binning.as_dict()
-    return header, agent.tables.to_arrays() | {name: getattr(agent.memory, name) for name in _PLACE}
+    memory = agent.memory
+    place = {name: getattr(memory, name) for name in _PLACE}
+    # As states, whatever Q table each pathway has.
+    place["S"] = np.where(memory.S == NO_STATE, NO_STATE, memory.S - memory.first)
+    arrays = agent.tables.to_arrays() | place
+    if agent.tables.history is not None:
+        arrays |= dict(zip(history.ARRAYS, agent.tables.history, strict=True))
+    return header, arrays
 
 
 def array_names(settings: Settings) -> tuple[str, ...]:
     """The names of the arrays of an agent with these settings."""
-    return (*tables.array_names(settings), *_PLACE)
+    return (*tables.array_names(settings), *_PLACE, *(history.ARRAYS if settings.lag > 0 else ()))
 
 
 def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
@@ -65,7 +73,8 @@ def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
         if not isinstance(header[name], list):
             raise TypeError(f"{name} is {shown(header[name])}; it must be a list")
     sizes = tuple(whole_number("a size", size, 1) for size in header["sizes"])
-    settings = savefile.fields("settings", header["settings"], Settings().as_dict())
+    given = header["settings"]
+    settings = savefile.fields("settings", LATER | given if isinstance(given, dict) else given, Settings().as_dict())
     n_actions = whole_number("n_actions", header["n_actions"], 1)
     seed = whole_number("the seed", header["seed"], 0, MAX_SEED)
     return Space(sizes, tuple(header["names"])), n_actions, Settings(**settings), seed
@@ -94,6 +103,20 @@ def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
     agent._action = whole_number("the last action", header["action"], 0 if acted else -1, agent.n_actions - 1)
     agent.tables.from_arrays(arrays, agent.steps, agent.steps)
     _fill_pathways(agent, arrays)
+    if agent.tables.history is not None:
+        _fill_history(agent, agent.tables.history, arrays)
+
+
+def _fill_history(agent: Agent, kept: History, arrays: Arrays) -> None:
+    guesses = agent.method.impute not in (Impute.TOKEN, Impute.NOTHING)
+    n_states = agent.memory.Q.shape[0] // agent.settings.tables
+    limits = history.Limits(NO_STATE, n_states, agent.space.sizes, agent.n_actions)
+    history.fill_history(kept, arrays, limits)
+    rows = [(int(kept.at[history.NOW]) - ago) % len(kept.S) for ago in range(int(kept.at[history.KEPT]) + 1)]
+    if agent._phase != "new" and guesses and (kept.S[rows] == NO_STATE).any():
+        raise ValueError("the states that it remembers have no pathways")
+    if agent._phase != "new" and not (np.array_equal(kept.S[rows[0]], agent.memory.S - agent.memory.first)):
+        raise ValueError("the last state that it remembers is not the one it is in")
 
 
 def _fill_pathways(agent: Agent, arrays: Arrays) -> None:
@@ -101,9 +124,10 @@ def _fill_pathways(agent: Agent, arrays: Arrays) -> None:
     begun = agent._phase != "new" or agent.steps > 0
     guesses = agent.method.impute not in (Impute.TOKEN, Impute.NOTHING)
     first = 0 if begun and agent.method.impute != Impute.NOTHING else NO_STATE
-    memory.S[:] = savefile.take(arrays, "S", "int64", memory.S.shape, first, memory.Q.shape[0] - 1)
+    states = savefile.take(arrays, "S", "int64", memory.S.shape, first, memory.Q.shape[0] // agent.settings.tables - 1)
+    memory.S[:] = np.where(states == NO_STATE, NO_STATE, states + memory.first)
     last = np.array(agent.space.sizes) - 1
     memory.previous[:] = savefile.take(arrays, "previous", "int64", (d,), MISSING, last)
     memory.held[:] = savefile.take(arrays, "held", "int64", (d,), 0 if guesses and begun else MISSING, last)
     if guesses:
-        memory.C[:] = [pack(int(s), agent.space.layout) if s != NO_STATE else NO_STATE for s in memory.S]
+        memory.C[:] = [pack(int(s), agent.space.layout) if s != NO_STATE else NO_STATE for s in states]

@@ -2,7 +2,8 @@
 
 Learning is five steps, in this order. *foresee*: each pathway draws its next state, from the model as it was before
 this step; *improve*: update Q; *teach*: update the model; *plan*: improve Q by what the model says; *settle*: move the
-pathways to their next states. A method that does not plan has no `planner`: the compiler drops what belongs to it.
+pathways to their next states. A method that does not plan has no `planner`, and one that needs no memory of arrivals no
+`evidence`: the compiler drops what belongs to them.
 """
 
 from __future__ import annotations
@@ -15,20 +16,45 @@ from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.counts import add, has_room
 from lacuna.kernels.space import Layout
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.methods.memory import ANYWHERE, IMPATIENCE, NO_STATE, Experience, Learner, Memory, PlanTable
+from lacuna.methods.memory import ANYWHERE, IMPATIENCE, NO_STATE, Evidence, Experience, Learner, Memory, PlanTable
 from lacuna.methods.qlearning import update_apart, update_together
-from lacuna.methods.settings import Rules
+from lacuna.methods.settings import Q_TABLES, Rules
 from lacuna.methods.table import Impute, Teach
-from lacuna.methods.voting import SAMPLED, action_probabilities, sample_action, sample_best, vote_probabilities
-from lacuna.models.carry import guess_uniformly, hold_last_complete, hold_last_values, token_row
+from lacuna.methods.voting import (
+    SAMPLED,
+    action_probabilities,
+    keep_least_regrets,
+    mix_with_uniform,
+    normalise,
+    sample_action,
+    sample_best,
+    vote_probabilities,
+)
+from lacuna.models.carry import (
+    guess_uniformly,
+    hold_assumed_state,
+    hold_assumed_values,
+    hold_last_complete,
+    hold_last_values,
+    token_row,
+)
+from lacuna.models.chained import draw_chained, hides_several, most_chained
 from lacuna.models.component_counts import bundle, catch_up, count_components, is_waiting, most_adds, seek_parents
+from lacuna.models.evidence import count_pattern, credit_arrivals, has_room_for_patterns, weigh_pathways
 from lacuna.models.factored_model import count_values, most_counts
 from lacuna.models.filtering import filter_pathways
+from lacuna.models.history import remember
 from lacuna.models.imputation import draw_successors
+from lacuna.models.looking import fill_unknown, pairs_before
 from lacuna.models.planning import count_agreed, credit, plan_ahead
 
-_NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS = (int(kind) for kind in Impute)
-_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS, _AGREED_PAIRS = (int(kind) for kind in Teach)
+_NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS, _CHAIN, *_ = (int(kind) for kind in Impute)
+_ASSUMED_STATE, _ASSUMED_VALUES, _LAST_OR_ASSUMED = map(
+    int, (Impute.ASSUMED_STATE, Impute.ASSUMED_VALUES, Impute.LAST_OR_ASSUMED)
+)
+_NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS, _AGREED_PAIRS, *_ = (int(kind) for kind in Teach)
+_OWN_PATHWAY = int(Teach.OWN_PATHWAY)
+_OWN = Q_TABLES.index("own")
 
 
 @kernel
@@ -40,10 +66,13 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
         memory.S[0] = index_of(observation, layout) if observed.complete else NO_STATE
     elif rules.impute == _TOKEN:
         memory.S[0] = token_row(observation, layout)
+    elif rules.impute in (_ASSUMED_STATE, _ASSUMED_VALUES, _LAST_OR_ASSUMED):
+        hold_first(observed, rules, memory)
+        memory.S[0], memory.C[0] = index_of(memory.held, layout), code_of(memory.held, layout)
     else:
         for k in range(rules.K):
             memory.C[k] = observed.seen if observed.complete else guess_uniformly(observed, layout, draw(uniforms))
-            memory.S[k] = unpack(memory.C[k], layout)
+            memory.S[k] = memory.first[k] + unpack(memory.C[k], layout)
         for j in range(observation.shape[0]):
             memory.held[j] = value_in(memory.C[0], j, layout)
 
@@ -64,6 +93,12 @@ def act(rules: Rules, memory: Memory, planner: PlanTable | None, uniforms: Unifo
             add_optimism(k, rules, memory)
             return sample_best(memory.optimistic, k, x - k)
         return sample_best(Q, S[k], x - k)
+    if planner is not None and rules.look > 0:
+        x = memory.optimistic[0]
+        fill_unknown(rules, planner, x)
+        keep_least_regrets(Q, S, x, memory.p)
+        normalise(memory.p)
+        return sample_action(memory.p, u)
     if rules.optimism > 0:
         for k in range(rules.K):
             add_optimism(k, rules, memory)
@@ -97,18 +132,30 @@ def exploration(rules: Rules, planner: PlanTable | None) -> float:
 def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
     """Fill row `k` of ``optimistic``: the values in the state of pathway `k`, what was not yet tried counted as better.
 
-    optimistic(k, a) = Q(S_k, a) + optimism · highest reward · (share of the K pathways that have not tried a there)
+    optimistic(k, a) = Q(S_k, a) + optimism · highest reward · (share of the pathways of its table that have not tried a
+    there)
     """
-    s = memory.S[k]
-    extra = rules.optimism * memory.highest_reward[0] / rules.K
+    s, sharing = memory.S[k], sharers(rules)
+    extra = rules.optimism * memory.highest_reward[0] / sharing
     for a in range(memory.Q.shape[1]):
-        memory.optimistic[k, a] = memory.Q[s, a] + extra * (rules.K - memory.tried[s, a])
+        memory.optimistic[k, a] = memory.Q[s, a] + extra * (sharing - memory.tried[s, a])
+
+
+@inner
+def sharers(rules: Rules) -> int:
+    """How many pathways share one Q table."""
+    return 1 if rules.q_table == _OWN else rules.K
 
 
 @kernel
 def probabilities(rules: Rules, memory: Memory, planner: PlanTable | None, p: NDArray[np.float64]) -> None:
     """Probability of each action that `act` may choose."""
-    if rules.optimism == 0 or memory.S[0] == NO_STATE:
+    if planner is not None and rules.look > 0:
+        fill_unknown(rules, planner, memory.p)
+        keep_least_regrets(memory.Q, memory.S, memory.p, p)
+        memory.p[:] = 0.0
+        mix_with_uniform(exploration(rules, planner), p, memory.p)
+    elif rules.optimism == 0 or memory.S[0] == NO_STATE:
         action_probabilities(memory.Q, memory.S, rules.vote, exploration(rules, planner), p, memory.p)
     else:
         for k in range(rules.K):
@@ -122,12 +169,14 @@ def learn(
 ) -> None:
     """Take in one step."""
     observed, from_complete = decode(observation, learner.layout), is_complete(learner.memory.previous)
-    experience = Experience(action, reward, terminated, from_complete, observed)
+    pairs = pairs_before(learner, learner.planner)
+    experience = Experience(action, reward, terminated, from_complete, observed, pairs)
     foresee(experience, learner, learner.planner, uniforms)
-    improve(experience, learner.rules, learner.memory, learner.planner)
+    improve(experience, learner.rules, learner.memory, learner.planner, learner.evidence)
     teach(experience, learner, learner.planner)
     plan(experience, learner, learner.planner)
     settle(experience, learner.rules, learner.memory)
+    remember(experience, learner.memory, learner.history)
 
 
 @inner
@@ -142,8 +191,9 @@ def foresee(experience: Experience, learner: Learner, planner: PlanTable | None,
     if rules.teach == _AVAILABLE_PAIRS and not both_complete and is_waiting(components):
         catch_up(memory.Q.shape[1], rules.parents, learner.layout, learner.counts, components)
     impute(action, observed, learner, uniforms)
+    weigh_pathways(experience, learner, learner.evidence, uniforms)
     if rules.p_shuffle > 0 and draw(uniforms) < rules.p_shuffle:
-        shuffle(memory.S_next, memory.C_next, uniforms)
+        shuffle(memory.S_next, memory.C_next, memory.first, uniforms)
 
 
 @inner
@@ -155,34 +205,56 @@ def impute(action: int, observed: Observed, learner: Learner, uniforms: Uniforms
         S_next[0] = index_of(observed.values, layout) if observed.complete else NO_STATE
     elif rules.impute == _TOKEN:
         S_next[0] = token_row(observed.values, layout)
-    elif rules.impute == _DRAWS:
+    elif rules.impute in (_DRAWS, _CHAIN):
         if observed.complete:
             row = unpack(observed.seen, layout)
             for k in range(rules.K):
-                S_next[k], C_next[k], memory.entries[k] = row, observed.seen, ANYWHERE
-            return
-        draw_successors(action, observed, learner, uniforms)
-    else:
-        if rules.impute == _LAST_COMPLETE:
-            hold_last_complete(observed, memory.held)
+                S_next[k], C_next[k], memory.entries[k] = memory.first[k] + row, observed.seen, ANYWHERE
+        elif rules.impute == _CHAIN and hides_several(observed):
+            draw_chained(action, observed, learner, uniforms)
         else:
-            hold_last_values(observed, memory.held)
+            draw_successors(action, observed, learner, uniforms)
+    else:
+        hold(rules.impute, observed, memory)
         S_next[0] = index_of(memory.held, layout)
         C_next[0] = code_of(memory.held, layout)
 
 
+@inner
+def hold_first(observed: Observed, rules: Rules, memory: Memory) -> None:
+    """Fill ``held`` with what a method that assumes values takes the first state of an episode to be."""
+    copy_into(memory.held, memory.assumed)
+    hold(rules.impute, observed, memory)
+
+
+@inner
+def hold(impute: int, observed: Observed, memory: Memory) -> None:
+    """Fill ``held`` with the one state that a method without a model takes an observation for."""
+    if impute == _LAST_COMPLETE:
+        hold_last_complete(observed, memory.held)
+    elif impute == _ASSUMED_STATE:
+        hold_assumed_state(observed, memory.assumed, memory.held)
+    elif impute == _ASSUMED_VALUES:
+        hold_assumed_values(observed, memory.assumed, memory.held)
+    else:
+        hold_last_values(observed, memory.held)
+
+
 @kernel
-def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], uniforms: Uniforms) -> None:
-    """Permute the pathways' next states, every order equally likely."""
+def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], first: NDArray[np.int64], uniforms: Uniforms) -> None:
+    """Permute the pathways' next states, every order equally likely; each stays with its table, from `first` on."""
     for k in range(S.shape[0] - 1, 0, -1):
         i = int(draw(uniforms) * (k + 1))
-        S[k], S[i] = S[i], S[k]
+        S[k], S[i] = S[i] - first[i] + first[k], S[k] - first[k] + first[i]
         C[k], C[i] = C[i], C[k]
 
 
 @inner
-def improve(experience: Experience, rules: Rules, memory: Memory, planner: PlanTable | None) -> None:
+def improve(
+    experience: Experience, rules: Rules, memory: Memory, planner: PlanTable | None, evidence: Evidence | None
+) -> None:
     """Update Q by what each pathway took the step to be, from ``S`` to ``S_next``; a planner takes in the reward."""
+    credit_arrivals(experience, memory, evidence)
     if planner is not None:
         credit(experience, memory, planner)
         return
@@ -191,14 +263,15 @@ def improve(experience: Experience, rules: Rules, memory: Memory, planner: PlanT
     discount = 0.0 if experience.terminated else rules.gamma
     if rules.optimism > 0 and reward > memory.highest_reward[0]:
         memory.highest_reward[0] = reward
-    if rules.K == 1 or (from_complete and experience.observed.complete):
+    together = sharers(rules) == rules.K and from_complete
+    if rules.K == 1 or (together and experience.observed.complete):
         if S[0] != NO_STATE and S_next[0] != NO_STATE:
             if rules.optimism > 0:
                 count_try(S[0], action, rules.K, rules, memory)
             update_together(action, reward, discount, rules, memory)
     else:
         if rules.optimism > 0:
-            if from_complete:
+            if together:
                 count_try(S[0], action, rules.K, rules, memory)
             else:
                 for k in range(rules.K):
@@ -208,10 +281,11 @@ def improve(experience: Experience, rules: Rules, memory: Memory, planner: PlanT
 
 @inner
 def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> None:
-    """Count pathways that took an action, up to K."""
-    if memory.finished[s] < memory.Q.shape[1] and memory.tried[s, a] < rules.K:
-        memory.tried[s, a] = min(memory.tried[s, a] + pathways, rules.K)
-        if memory.tried[s, a] == rules.K:
+    """Count pathways that took an action, up to those that share the table."""
+    sharing = sharers(rules)
+    if memory.finished[s] < memory.Q.shape[1] and memory.tried[s, a] < sharing:
+        memory.tried[s, a] = min(memory.tried[s, a] + pathways, sharing)
+        if memory.tried[s, a] == sharing:
             memory.finished[s] += 1
 
 
@@ -221,6 +295,7 @@ def teach(experience: Experience, learner: Learner, planner: PlanTable | None) -
     rules, memory, counts, components = learner.rules, learner.memory, learner.counts, learner.components
     S, C_next, A = memory.S, memory.C_next, memory.Q.shape[1]
     action, observed = experience.action, experience.observed
+    count_pattern(experience, learner, planner, learner.evidence)
     if planner is not None:
         count_values(action, observed, memory, planner.model, learner.layout)
         count_agreed(experience, learner, planner)
@@ -228,12 +303,12 @@ def teach(experience: Experience, learner: Learner, planner: PlanTable | None) -
     if rules.teach == _NO_MODEL:
         return
     both_complete = experience.from_complete and observed.complete
-    if rules.teach == _EVERY_PATHWAY:
-        if both_complete:
+    if rules.teach in (_EVERY_PATHWAY, _OWN_PATHWAY):
+        if both_complete and rules.teach == _EVERY_PATHWAY:
             add(S[0] * A + action, C_next[0], rules.K, ANYWHERE, counts)
         else:
             for k in range(rules.K):
-                add(S[k] * A + action, C_next[k], 1, memory.entries[k], counts)
+                add((S[k] + memory.to_counts[k]) * A + action, C_next[k], 1, memory.entries[k], counts)
         return
     units = 1
     if both_complete:
@@ -271,10 +346,18 @@ def fits(learner: Learner, planner: PlanTable | None) -> bool:
         more = has_room(most_counts(d, K), planner.model.counts) and has_room(1, planner.leads)
     else:
         more = has_room(most_adds(d, components), components.counts)
-    return more and has_room(K, learner.counts)
+    return more and has_room(K, learner.counts) and has_room_for_patterns(learner.evidence)
 
 
-def draws_per_step(rules: Rules) -> int:
-    """The most numbers of the imputation stream that one begin or one learn can use."""
+def draws_per_pathway(rules: Rules, d: int) -> int:
+    """The most numbers that one pathway needs to draw its next state, of `d` components."""
+    return most_chained(rules.cycles, d) if rules.impute == _CHAIN else 1
+
+
+def draws_per_step(rules: Rules, d: int) -> int:
+    """The most numbers of the imputation stream that one begin can use, or one learn with late values before it."""
+    resamples = rules.evidence > 0 or rules.teach == _AGREED_PAIRS
     # A shuffle takes a coin and K - 1 numbers, resampling one.
-    return rules.K + (1 + rules.K if rules.p_shuffle > 0 else 0) + (1 if rules.teach == _AGREED_PAIRS else 0)
+    once = rules.K * draws_per_pathway(rules, d) + (1 + rules.K if rules.p_shuffle > 0 else 0) + (1 if resamples else 0)
+    # Late values draw up to lag + 1 states again.
+    return once * (1 if rules.lag == 0 else rules.lag + 2)

@@ -8,14 +8,16 @@ from lacuna.kernels.counts import Counts, FirstRoom, count_bytes
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import Space
 from lacuna.methods import savefile
-from lacuna.methods.memory import Learner, Memory, PlanTable, blank_memory, count_finished, memory_bytes
+from lacuna.methods.memory import Evidence, Learner, Memory, PlanTable, blank_memory, count_finished, memory_bytes
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.savefile import Arrays
 from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS, Teach, find_method
-from lacuna.models import planner
+from lacuna.methods.table import METHODS, EvidenceSource, Teach, find_method
+from lacuna.models import arrivals, planner
+from lacuna.models.arrivals import Arrivals, kept_of
 from lacuna.models.component_counts import ComponentCounts
-from lacuna.models.planner import Planner, take_entries
+from lacuna.models.history import blank_history
+from lacuna.models.planner import Planner
 
 ARRAYS = (
     "q_entries", "q_values", "highest_reward", "tried_entries", "tried",
@@ -48,10 +50,13 @@ class Tables:
         name = f"the tables of {settings.method} for {size}"
         ask_for(table_bytes(space, n_actions, settings), name, max_memory)
         try:
-            self.model = Counts(space, n_actions, settings.unit, first)
+            self.model = Counts(space, n_actions, settings.unit, first, models=settings.models)
             self.components = ComponentCounts(space, n_actions, parents=settings.parents > 0, first=first)
-            self.planner = Planner(space, n_actions, settings.pathways, first) if self.method.plans else None
+            K, kept, outcomes = settings.pathways, kept_of(settings), EvidenceSource.OUTCOMES in settings.sources
+            self.planner = Planner(space, n_actions, K, first, outcomes=outcomes) if self.method.plans else None
+            self.arrivals = Arrivals(space, K, kept, first) if kept else None
             self.memory = blank_memory(space, n_actions, settings)
+            self.history = blank_history(space, settings)
         except (MemoryError, ValueError, OverflowError) as error:
             raise ValueError(f"{name} do not fit into memory: {error}") from error
 
@@ -61,13 +66,18 @@ class Tables:
         return self.planner.table if self.planner is not None else None
 
     @property
+    def evidence(self) -> Evidence | None:
+        """What tells pathways apart as kernels see it, if there is anything besides a planner's outcomes."""
+        return self.arrivals.table if self.arrivals is not None else None
+
+    @property
     def learner(self) -> Learner:
         """All of it as kernels see it."""
         return self.learner_at(self.memory)
 
     def learner_at(self, memory: Memory) -> Learner:
         """All of it as kernels see it, standing elsewhere."""
-        tables = self.model.table, self.components.table, self.plan_table
+        tables = self.model.table, self.components.table, self.plan_table, self.evidence, self.history
         return Learner(self.rules, self.space.layout, memory, *tables)
 
     def make_room(self) -> None:
@@ -77,6 +87,8 @@ class Tables:
             self.planner.make_room()
         else:
             self.components.make_room()
+        if self.arrivals is not None:
+            self.arrivals.make_room()
 
     def to_arrays(self) -> Arrays:
         """All of it as arrays, for a file."""
@@ -93,7 +105,11 @@ class Tables:
             "tried": tried[tried_entries].astype(np.int64),
         }
         arrays |= self.model.to_arrays() | self.components.to_arrays()
-        return arrays | (self.planner.to_arrays() if self.planner is not None else {})
+        for kept in (self.planner, self.arrivals):
+            arrays |= kept.to_arrays() if kept is not None else {}
+        if self.planner is not None and self.rules.look > 0:
+            arrays[planner.UNSURE] = self.planner.table.unsure
+        return arrays
 
     def from_arrays(self, arrays: Arrays, taught: int, credited: int) -> None:
         """Fill blank tables from what `to_arrays` gave after so many steps.
@@ -102,19 +118,24 @@ class Tables:
         finite: whoever edits a file can seal it anew.
         """
         memory, K = self.memory, self.rules.K
+        sharing = K // self.settings.tables
         # A value moves by at most one reward an update, and a step has K of them.
         most = MAX_REWARD * K * (credited + 1) if self.planner is None else planner.MOST_VALUE
-        entries = take_entries(arrays, "q_entries", memory.Q.size)
+        entries = savefile.take_entries(arrays, "q_entries", memory.Q.size)
         memory.Q.reshape(-1)[entries] = savefile.take(arrays, "q_values", "float64", entries.shape, -most, most)
-        entries = take_entries(arrays, "tried_entries", memory.tried.size)
-        tried = savefile.take(arrays, "tried", "int64", entries.shape, 1, K)
+        entries = savefile.take_entries(arrays, "tried_entries", memory.tried.size)
+        tried = savefile.take(arrays, "tried", "int64", entries.shape, 1, sharing)
         memory.tried.reshape(-1)[entries] = tried
-        count_finished(entries, tried, K, memory)
+        count_finished(entries, tried, sharing, memory)
         memory.highest_reward[:] = savefile.take(arrays, "highest_reward", "float64", (1,), 0, MAX_REWARD)
         self.model.from_arrays(savefile.take_counts(arrays))
         self.components.from_arrays(arrays)
         if self.planner is not None:
             self.planner.from_arrays(arrays, memory.Q, taught, credited)
+            if self.rules.look > 0:
+                self.planner.fill_unsure(arrays, taught)
+        if self.arrivals is not None:
+            self.arrivals.from_arrays(arrays, taught, credited)
         if (self.method.teach == Teach.NOTHING and len(self.model)) or (
             not self.method.counts_components and len(self.components.counts)
         ):
@@ -123,12 +144,20 @@ class Tables:
 
 def array_names(settings: Settings) -> tuple[str, ...]:
     """The names of the arrays of tables with these settings."""
-    return (*ARRAYS, *(planner.ARRAYS if find_method(settings.method).plans else ()))
+    planned = planner.ARRAYS if find_method(settings.method).plans else ()
+    looking = (planner.UNSURE,) if settings.look > 0 else ()
+    return (*ARRAYS, *planned, *looking, *(arrivals.ARRAYS if kept_of(settings) else ()))
 
 
 def table_bytes(space: Space, n_actions: int, settings: Settings) -> int:
     """Memory that tables may take, if every state is visited, worked out from sizes alone."""
     components = ComponentCounts.nbytes(space, n_actions, parents=settings.parents > 0)
-    tables = memory_bytes(space, n_actions, settings) + count_bytes(space.n_states, n_actions) + components
-    plans = find_method(settings.method).plans
-    return tables + (Planner.nbytes(space, n_actions, settings.pathways) if plans else 0)
+    counts = count_bytes(settings.models * space.n_states, n_actions)
+    tables = memory_bytes(space, n_actions, settings) + counts + components
+    tables += 8 * (settings.lag + 2) * (settings.pathways + space.d + 2) if settings.lag > 0 else 0
+    plans, kept = find_method(settings.method).plans, kept_of(settings)
+    if plans:
+        tables += Planner.nbytes(
+            space, n_actions, settings.pathways, outcomes=EvidenceSource.OUTCOMES in settings.sources
+        )
+    return tables + (Arrivals.nbytes(space, settings.pathways, kept) if kept else 0)

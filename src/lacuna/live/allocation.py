@@ -22,7 +22,8 @@ from lacuna.live.units import UNITS, exact_probability, nearest_units, share_out
 from lacuna.methods.memory import NO_STATE, Memory, PlanTable
 from lacuna.methods.settings import Rules
 from lacuna.methods.voting import SOFTMAX as SOFTMAX_OF_VOTES
-from lacuna.methods.voting import action_probabilities, cast_votes, mix_with_uniform
+from lacuna.methods.voting import action_probabilities, cast_votes, keep_least_regrets, mix_with_uniform
+from lacuna.models.looking import unknown_after
 from lacuna.validation import nearest, one_of, shown, whole_number
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -95,6 +96,19 @@ def vote_shares(
         p[i] = exact_exp(p[i] - most) if p[i] > 0 else 0.0
     low[:] = 0.0
     mix_with_uniform(epsilon, p, low)
+
+
+@kernel
+def look_shares(
+    rows: NDArray[np.float64], own_row: NDArray[np.int64], allowed: NDArray[np.int64], rules: Rules,
+    planner: PlanTable, p: NDArray[np.float64], low: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """As `probabilities` of a planner that looks, over the allowed actions."""
+    for i in range(allowed.shape[0]):
+        low[i] = unknown_after(allowed[i], rules, planner)
+    keep_least_regrets(rows, own_row, low, p)
+    low[:] = 0.0
+    mix_with_uniform(exploration(rules, planner), p, low)
 
 
 @kernel
@@ -174,7 +188,9 @@ def allocate(
         fixed_shares(allocation.fixed, allowed, p)
     else:
         copy_rows(rules, memory, allowed, rows)
-        if allocation.rule == VOTES:
+        if allocation.rule == VOTES and planner is not None and rules.look > 0:
+            look_shares(rows, allocation.own_row, allowed, rules, planner, p, low)
+        elif allocation.rule == VOTES:
             vote_shares(rows, allocation.own_row, rules.vote, exploration(rules, planner), p, low)
         elif allocation.rule == SOFTMAX:
             softmax_shares(rows, allocation.temperature, p, low)

@@ -47,7 +47,8 @@ class Ledger:
         S, S_next = (np.full((rows, K), NO_STATE, dtype=np.int32) for _ in range(2))
         previous, seen = (np.full((rows, d), MISSING, dtype=np.int32) for _ in range(2))
         action, ends = np.zeros(rows, dtype=np.int32), np.zeros(rows, dtype=np.bool_)
-        fresh = Steps(S, S_next, previous, seen, action, np.full(rows, np.nan), ends)
+        pairs = np.zeros(rows, dtype=np.int32)
+        fresh = Steps(S, S_next, previous, seen, action, np.full(rows, np.nan), ends, pairs)
         person, t, at, revision, flags = (np.zeros(rows, dtype=np.int64) for _ in range(5))
         reported = np.full(rows, np.nan)
         if self.n:
@@ -144,7 +145,8 @@ class Ledger:
         names = ("person", "t", "at", "revision", "flags")
         arrays: Arrays = {f"ledger_{name}": own[:n] for name, own in zip(names, self._about, strict=True)}
         arrays |= {
-            f"ledger_{name}": getattr(self.steps, name)[:n] for name in ("S", "S_next", "previous", "seen", "action")
+            f"ledger_{name}": getattr(self.steps, name)[:n]
+            for name in ("S", "S_next", "previous", "seen", "action", "pairs")
         }
         arrays |= {"ledger_rewarded": np.flatnonzero(known), "ledger_reward": self.steps.reward[:n][known]}
         return arrays | {"ledger_reported": self.reported[:n][self.revision[:n] > 0]}
@@ -164,6 +166,7 @@ class Ledger:
         steps.previous[:n] = take(arrays, "ledger_previous", "int32", (n, d), MISSING, last)
         steps.seen[:n] = take(arrays, "ledger_seen", "int32", (n, d), MISSING, last)
         steps.action[:n] = take(arrays, "ledger_action", "int32", (n,), 0, n_actions - 1)
+        steps.pairs[:n] = take(arrays, "ledger_pairs", "int32", (n,), 0, K * K)
         steps.terminated[:n] = self.flags[:n] & ENDS > 0
         rewarded = take(arrays, "ledger_rewarded", "int64", (None,), 0, n - 1)
         steps.reward[rewarded] = take(arrays, "ledger_reward", "float64", rewarded.shape, -MAX_REWARD, MAX_REWARD)

@@ -12,7 +12,7 @@ from lacuna.live.ledger import MAX_T
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.protocol.context import MAX_TEXT, Reading
 from lacuna.protocol.file import TrialFile
-from lacuna.record.log import canonical, parse
+from lacuna.record.log import canonical, encode, parse
 from lacuna.validation import nearest, shown, whole_number
 
 MAX_EXTRA = 4096
@@ -199,4 +199,4 @@ def read_more(extra: Any) -> dict[str, Any]:
 def request_digest(reading: Reading, asked: Mapping[str, Any]) -> str:
     """First 8 bytes of SHA-256 of a request, by which one that is repeated is known to differ."""
     whole = {"context": reading.raw, "invalid": list(reading.invalid), **asked}
-    return hashlib.sha256(canonical(whole)).hexdigest()[:16]
+    return hashlib.sha256(encode(whole)).hexdigest()[:16]

@@ -14,7 +14,7 @@ from lacuna.live.ledger import ABSENT, CLOSED, CREDITED, MAX_T, OUTSIDE, Ledger
 from lacuna.live.pool import Person, Places
 from lacuna.live.state import TrialState
 from lacuna.methods import savefile
-from lacuna.methods.memory import NO_STATE
+from lacuna.methods.memory import NO_STATE, Memory
 from lacuna.methods.savefile import Arrays, take
 from lacuna.methods.table import Impute
 from lacuna.validation import shown, whole_number
@@ -63,7 +63,7 @@ def from_bytes(content: bytes, where: str, state: TrialState, *, carried: bool =
             state.update_keys[key] = {name: whole_number(name, value, 0, MAX_T) for name, value in gave.items()}
         _fill_people(header["people"], state)
         _fill_pools(header["pools"], arrays, state)
-        rows = next(iter(state.pools.values())).tables.memory.Q.shape[0] if state.pools else 0
+        rows = _memory_of(state).Q.shape[0] // state.settings.tables if state.pools else 0
         state.ledger.from_arrays(arrays, len(state.people), rows, state.n_actions, state.space.sizes)
         _fill_places(arrays, rows, state)
         _link_decisions(state)
@@ -113,16 +113,22 @@ def _fill_places(arrays: Arrays, rows: int, state: TrialState) -> None:
     places, n, d = state.places.standing, state.places.n, state.space.d
     last = np.array(state.space.sizes) - 1
     K = places.S.shape[1]
-    places.S[:n] = take(arrays, "place_S", "int64", (n, K), NO_STATE, rows - 1)
+    first = _memory_of(state).first if state.pools else np.zeros(K, dtype=np.int64)
+    places.S[:n] = take(arrays, "place_S", "int64", (n, K), NO_STATE, first + rows - 1)
     places.previous[:n] = take(arrays, "place_previous", "int64", (n, d), MISSING, last)
     places.held[:n] = take(arrays, "place_held", "int64", (n, d), MISSING, last)
     method = next(iter(state.pools.values())).tables.method if state.pools else None
     if method is not None and method.impute not in (Impute.TOKEN, Impute.NOTHING):
         begun = [person.number for person in state.people.values() if person.last_t >= 0]
-        if (places.S[begun] == NO_STATE).any():
+        if (places.S[begun] < first).any():
             raise ValueError("a participant who has begun has no pathways")
         for number in begun:
-            places.C[number] = [pack(int(s), state.space.layout) for s in places.S[number]]
+            places.C[number] = [pack(int(s), state.space.layout) for s in places.S[number] - first]
+
+
+def _memory_of(state: TrialState) -> Memory:
+    """The memory of any pool: all are alike in size."""
+    return next(iter(state.pools.values())).tables.memory
 
 
 def _link_decisions(state: TrialState) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.kernels.compiled import typed
 from lacuna.kernels.philox import FALLBACK, fill_numbers
 from lacuna.kernels.space import MISSING
 from lacuna.kernels.streams import Uniforms
@@ -60,7 +61,10 @@ class TrialState:
         """What the updates that had a key gave."""
         self.enrolled = 0
         self._key = key_words(draws_key)
-        self._desk = _desk(draws_per_step(self.rules), K, self.n_actions)
+        self._step: Callable[..., int] | None = None
+        """`move_on` for the types of this trial, which all its pools share."""
+        self._learns_at_once = file.update_every == "each"
+        self._desk = _desk(draws_per_step(self.rules, d), K, self.n_actions)
         self._nothing = np.full(d, MISSING, dtype=np.int64)
         self.allocations = self._allocations()
         self._sets: dict[tuple[int, ...], NDArray[np.int64]] = {}
@@ -136,11 +140,14 @@ class TrialState:
         if row >= 0:
             if not ledger.has(row, ENDS):
                 ledger.mark(row, HAS_NEXT)
-            if self.file.update_every == "each":
+            if self._learns_at_once:
                 to_credit, to_teach = ledger.is_due(row)
         moment = Moment(self._key, person.words, t, person.number, row, to_credit, to_teach)
         allocation, trial = self.allocations[policy], (ledger.steps, self.places.standing, self._desk)
-        action = move_on(moment, coded, allocation, allowed, trial, pool.learner)
+        arguments = moment, coded, allocation, allowed, trial, pool.learner
+        if self._step is None:
+            self._step = typed(move_on, *arguments)
+        action = self._step(*arguments)
         if action == NO_ROOM:
             pool.make_room()
             learn_row(row, to_credit, to_teach, ledger.steps, pool.learner)
@@ -280,7 +287,7 @@ class TrialState:
     def version_of(self, person: Person) -> int:
         """The version of what a participant's decisions are based on."""
         pool = self.pool_of(person)
-        return self.updates if self.file.update_every == "batch" else pool.taught + pool.credited
+        return pool.taught + pool.credited if self._learns_at_once else self.updates
 
     def _is_burning_in(self, person: Person) -> bool:
         burn_in = self.file.burn_in
@@ -333,18 +340,18 @@ class TrialState:
                 person.waiting.pop(t, None)
             if corrects:
                 self.pool_of(person).stale = True
-            elif used and self.file.update_every == "each":
+            elif used and self._learns_at_once:
                 self._learn(row, person)
         return {"used": used, "revision": int(ledger.revision[row])}
 
     def closings(self, person: Person, t: int, told: int | None) -> list[tuple[int, str]]:
         """The decisions of a participant to be closed before a context arrives, and why; `told` has its reward now."""
-        reward, waiting = self.file.reward, [old for old in person.waiting if old != told]
-        found = dict[int, str]()
-        if reward.wait is not None and reward.wait.decisions is not None:
-            found = {old: "wait" for old in waiting if old <= t - reward.wait.decisions}
-        for old in waiting[: max(0, len(waiting) - reward.max_open + 1)]:
-            found.setdefault(old, "max_open")
+        reward, found = self.file.reward, dict[int, str]()
+        if waiting := [old for old in person.waiting if old != told]:
+            if reward.wait is not None and reward.wait.decisions is not None:
+                found = {old: "wait" for old in waiting if old <= t - reward.wait.decisions}
+            for old in waiting[: max(0, len(waiting) - reward.max_open + 1)]:
+                found.setdefault(old, "max_open")
         if person.last_row >= 0 and self.missed(person, t) is None:
             found[person.last_t] = "gap"
         return sorted(found.items())
@@ -367,7 +374,7 @@ class TrialState:
         if filled:
             ledger.steps.reward[row] = default
             ledger.mark(row, BY_DEFAULT)
-            if self.file.update_every == "each":
+            if self._learns_at_once:
                 self._learn(row, person)
         else:
             ledger.mark(row, CLOSED)
@@ -387,5 +394,5 @@ class TrialState:
 
 def _desk(draws: int, K: int, n_actions: int) -> Desk:
     imputation = Uniforms(np.empty(draws), np.zeros(1, dtype=np.int64))
-    units, p, read = np.zeros(n_actions, dtype=np.int64), np.zeros(n_actions), np.zeros(K + 2 * K * n_actions + 2)
+    units, p, read = np.zeros(n_actions, dtype=np.int64), np.zeros(n_actions), np.zeros(K + (2 * K + 1) * n_actions + 2)
     return Desk(imputation, np.zeros(1), units, p, read, np.zeros(1, dtype=np.int64))

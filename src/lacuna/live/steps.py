@@ -19,8 +19,10 @@ from lacuna.learning.learner import begin, fits, foresee, improve, plan, settle,
 from lacuna.live.allocation import Allocation, allocate
 from lacuna.live.units import fill_probabilities
 from lacuna.methods.memory import IMPATIENCE, NO_STATE, Experience, Learner, Memory, PlanTable
+from lacuna.methods.settings import Rules
 from lacuna.methods.table import Impute
 from lacuna.methods.voting import sample_action
+from lacuna.models.looking import pairs_before, unknown_after
 
 _NOTHING, _TOKEN = int(Impute.NOTHING), int(Impute.TOKEN)
 
@@ -31,8 +33,8 @@ NO_ROOM = -1
 class Steps(NamedTuple):
     """What decisions led to, as kernels see it: a row for each.
 
-    `S` and `S_next` are the pathways before and after, `previous` and `seen` the contexts. `reward` is not a number as
-    long as it is not known.
+    `S` and `S_next` are the pathways before and after, as states, `previous` and `seen` the contexts. `reward` is not a
+    number as long as it is not known. `pairs` is that of `Experience`.
     """
 
     S: NDArray[np.int32]
@@ -42,6 +44,7 @@ class Steps(NamedTuple):
     action: NDArray[np.int32]
     reward: NDArray[np.float64]
     terminated: NDArray[np.bool_]
+    pairs: NDArray[np.int32]
 
 
 class Standing(NamedTuple):
@@ -119,7 +122,7 @@ def choose(
     own = standing_at(moment.place, standing, learner)
     allocate(allocation, own.rules, own.memory, own.planner, allowed, desk.units)
     fill_probabilities(desk.units, desk.p)
-    note_values(own.memory, own.planner, desk)
+    note_values(own.rules, own.memory, own.planner, desk)
     if allowed.shape[0] == 1:
         return int(allowed[0])
     fill_numbers(moment.key, moment.person, moment.t, CHOICE, desk.choice)
@@ -133,14 +136,24 @@ def standing_at(place: int, standing: Standing, learner: Learner) -> Learner:
     S, C, previous, held = standing.S[place], standing.C[place], standing.previous[place], standing.held[place]
     memory = Memory(
         own.Q, S, C, previous, held, own.tried, own.finished, own.highest_reward, own.S_next, own.C_next, own.entries,
-        own.firsts, own.ends, own.errors, own.p, own.optimistic, own.own_row,
+        own.firsts, own.ends, own.errors, own.p, own.optimistic, own.own_row, own.of_code, own.of_value, own.first,
+        own.to_counts, own.assumed,
     )  # fmt: skip
-    return Learner(learner.rules, learner.layout, memory, learner.counts, learner.components, learner.planner)
+    return Learner(
+        learner.rules,
+        learner.layout,
+        memory,
+        learner.counts,
+        learner.components,
+        learner.planner,
+        learner.evidence,
+        learner.history,
+    )
 
 
 @inner
-def note_values(memory: Memory, planner: PlanTable | None, desk: Desk) -> None:
-    """Note all that a decision reads: pathways, their Q and `tried`, the highest reward, the impatience."""
+def note_values(rules: Rules, memory: Memory, planner: PlanTable | None, desk: Desk) -> None:
+    """Note all that a decision reads: pathways, their Q and `tried`, the highest reward, what a planner adds."""
     K, A = memory.S.shape[0], memory.Q.shape[1]
     n = 0
     for k in range(K):
@@ -161,6 +174,10 @@ def note_values(memory: Memory, planner: PlanTable | None, desk: Desk) -> None:
     if planner is not None:
         desk.read[n] = planner.levels[IMPATIENCE]
         n += 1
+        if rules.look > 0:
+            for a in range(A):
+                desk.read[n] = unknown_after(a, rules, planner)
+                n += 1
     desk.n_read[0] = n
 
 
@@ -170,16 +187,17 @@ def arrive(row: int, observation: NDArray[np.int64], steps: Steps, learner: Lear
     memory = learner.memory
     experience = Experience(
         steps.action[row], steps.reward[row], steps.terminated[row], is_complete(memory.previous),
-        decode(observation, learner.layout),
+        decode(observation, learner.layout), pairs_before(learner, learner.planner),
     )  # fmt: skip
     foresee(experience, learner, learner.planner, uniforms)
     if experience.terminated and learner.rules.impute == _NOTHING:
         # No state follows the last decision, and none is needed to take in its reward.
         memory.S_next[0] = memory.S[0]
-    copy_into(steps.S[row], memory.S)
-    copy_into(steps.S_next[row], memory.S_next)
+    for k in range(memory.S.shape[0]):
+        steps.S[row, k], steps.S_next[row, k] = memory.S[k] - memory.first[k], memory.S_next[k] - memory.first[k]
     copy_into(steps.previous[row], memory.previous)
     copy_into(steps.seen[row], observation)
+    steps.pairs[row] = experience.pairs
     settle(experience, learner.rules, memory)
 
 
@@ -191,7 +209,7 @@ def learn_row(row: int, to_credit: bool, to_teach: bool, steps: Steps, learner: 
     """
     experience = stand_at(row, steps, learner)
     if to_credit:
-        improve(experience, learner.rules, learner.memory, learner.planner)
+        improve(experience, learner.rules, learner.memory, learner.planner, learner.evidence)
     if to_teach:
         teach(experience, learner, learner.planner)
     if to_credit:
@@ -215,7 +233,7 @@ def teach_rows(rows: NDArray[np.int64], first: int, steps: Steps, learner: Learn
 def credit_rows(rows: NDArray[np.int64], steps: Steps, learner: Learner) -> None:
     """Take in the rewards of the decisions in these rows. Whatever stands in the learner's place is lost."""
     for n in range(rows.shape[0]):
-        improve(stand_at(rows[n], steps, learner), learner.rules, learner.memory, learner.planner)
+        improve(stand_at(rows[n], steps, learner), learner.rules, learner.memory, learner.planner, learner.evidence)
 
 
 @kernel
@@ -229,15 +247,16 @@ def plan_rows(rows: NDArray[np.int64], steps: Steps, learner: Learner) -> None:
 def stand_at(row: int, steps: Steps, learner: Learner) -> Experience:
     """Put the learner where it stood when the context after a decision had arrived; gives what it experienced."""
     memory, layout = learner.memory, learner.layout
-    copy_into(memory.S, steps.S[row])
-    copy_into(memory.S_next, steps.S_next[row])
+    for k in range(memory.S.shape[0]):
+        memory.S[k], memory.S_next[k] = memory.first[k] + steps.S[row, k], memory.first[k] + steps.S_next[row, k]
     copy_into(memory.previous, steps.previous[row])
     copy_into(memory.held, steps.seen[row])
     if learner.rules.impute not in (_NOTHING, _TOKEN):
         for k in range(memory.S.shape[0]):
-            memory.C[k], memory.C_next[k] = pack(memory.S[k], layout), pack(memory.S_next[k], layout)
+            first = memory.first[k]
+            memory.C[k], memory.C_next[k] = pack(memory.S[k] - first, layout), pack(memory.S_next[k] - first, layout)
     return Experience(
         steps.action[row], steps.reward[row], steps.terminated[row], is_complete(memory.previous),
         # What is carried forward is not needed here: its array takes the context, in the type that kernels know.
-        decode(memory.held, layout),
+        decode(memory.held, layout), steps.pairs[row],
     )  # fmt: skip

@@ -210,11 +210,11 @@ class Trial:
     def _answer(
         self, p: str, t: int, reading: Reading, asked: dict[str, Any], previous: Mapping[str, Any] | None
     ) -> Decision:
-        request = request_digest(reading, asked)
+        request, person = request_digest(reading, asked), self.state.people.get(p)
         if (seq := self.store.find(p, t)) is not None:
             return self._repeat(p, t, seq, request)
-        events = self._reported(p, previous)
-        if p not in self.state.people and self.file.unknown == "enrol":
+        events = [] if previous is None else self._reported(p, previous)
+        if person is None and self.file.unknown == "enrol":
             read_group(None, self.file)
             events.append({"kind": "enrol", "p": p, "group": None, "ghost": False})
         if reading.invalid and self.file.on_invalid == "refuse":
@@ -223,29 +223,25 @@ class Trial:
             "p": p, "t": t, "context": reading.raw, "invalid": list(reading.invalid), "request": request,
             "app_at": asked["app_at"], "extra": asked["extra"],
         }  # fmt: skip
-        reason = self._why_fallback(p, t, reading)
+        reason = self._why_fallback(person, t, reading)
         if reason is not None:
             events.append({"kind": "fallback", "reason": reason} | common)
         else:
-            person = self.state.people.get(p)
             if person is not None:
                 told = events[0]["t"] if events and events[0]["reward"] is not None else None
                 events += self._closings(person, t, told)
             events.append({"kind": "decision", "available": asked["available"], "allowed": asked["allowed"], **common})
         return Decision.of(self.writer.commit(events, key=(p, t))[-1], self.file)
 
-    def _reported(self, p: str, previous: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    def _reported(self, p: str, previous: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The event of a reward that was reported with a request."""
-        if previous is None:
-            return []
         if not isinstance(previous, Mapping) or set(previous) != {"t", "reward"}:
             raise ValueError(f"previous is {shown(previous)}; it must be a table with t and reward")
         found = self._outcome_event(p, read_point(previous["t"]), previous["reward"], None)
         return [] if found is None else [found]
 
-    def _why_fallback(self, p: str, t: int, reading: Reading) -> str | None:
+    def _why_fallback(self, person: Person | None, t: int, reading: Reading) -> str | None:
         """Why what was learned cannot be used for a decision; None if it can."""
-        person = self.state.people.get(p)
         if person is None:
             if self.file.unknown == "refuse":
                 raise ValueError("this participant is not enrolled")

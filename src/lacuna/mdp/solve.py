@@ -3,7 +3,7 @@
 With r(s, a) the expected reward and P(s' | s, a) the probability of arriving in s' and going on (an end leads nowhere):
 
     q*(s, a) = r(s, a) + γ ∑_s' P(s' | s, a) v*(s')        v*(s) = max_a q*(s, a)
-    v_π      = r_π + γ P_π v_π                             solved as a sparse linear system
+    v_π      = r_π + γ P_π v_π                             solved as a sparse linear system, or iterated if it is large
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _SWEEPS = 5_000
+_LARGE = 20_000
+"""States beyond which factors of a linear system may fill the memory; with a discount its solution is iterated."""
 _ROUNDS = 1_000
 _STRICT = 1e-12
 
@@ -200,11 +202,27 @@ def _value(model: _Model, choice: csr_array[Any], inside: Flags) -> Floats:
     values = np.zeros(model.n)
     P = _under(model, choice)[keep][:, keep]
     r = (choice @ model.r)[keep]
+    if keep.shape[0] > _LARGE and model.gamma < 1.0:
+        values[keep] = _contract(r, model.gamma, P)
+        return values
     system = csc_array(eye_array(keep.shape[0]) - model.gamma * P)
     factors = splu(system)
     v = factors.solve(r)
     # One refinement takes the error of the factors down to that of the arithmetic.
     values[keep] = v + factors.solve(r - system @ v)
+    return values
+
+
+def _contract(r: Floats, gamma: float, P: csr_array[Any]) -> Floats:
+    """Iterate ``v <- r + gamma P v``, which brings v nearer by the factor gamma, until nothing moves but rounding."""
+    values, change = np.zeros_like(r), np.inf
+    for _ in range(_SWEEPS):
+        new = r + gamma * (P @ values)
+        moved = float(np.abs(new - values).max(initial=0.0))
+        values = new
+        if moved * gamma <= _STRICT * (1 - gamma) * _scale(values) or not moved < change:
+            break
+        change = moved
     return values
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lacuna import display
 from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import Space
+from lacuna.mdp.drawing import Drawing
 from lacuna.mdp.painter import Painter
 from lacuna.validation import whole_number
 
@@ -81,9 +82,9 @@ class TabularMDP:
         Episodes longer than this are truncated; 0 for never.
     idle
         The number of the action that does nothing, if there is one: runs measure how often it is taken.
-    action_names, regions, name, painter
-        For people: names of the actions, named sets of true states (``{"fog": …}``), a name for the world, and what
-        draws it.
+    action_names, regions, name, painter, drawing
+        For people: names of the actions, named sets of true states (``{"fog": …}``), a name for the world, what draws
+        it as text or pixels, and how replays draw it.
     """
 
     space: Space
@@ -104,6 +105,7 @@ class TabularMDP:
     regions: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     name: str = "world"
     painter: Painter | None = None
+    drawing: Drawing | None = None
 
     @classmethod
     def build(
@@ -171,6 +173,8 @@ class TabularMDP:
         self._check_transitions()
         self._check_starts()
         self._check_states()
+        if self.drawing is not None:
+            self.drawing.check(self)
 
     def _own_arrays(self) -> None:
         """Keep private copies that nobody can write to, so that a world never changes after it was checked."""

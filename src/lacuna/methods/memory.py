@@ -25,7 +25,7 @@ ANYWHERE = np.uint64(0)
 
 
 MOST_OUTCOMES = 8
-"""A planner tells this many distinct outcomes apart: rewards, with or without the end of an episode."""
+"""Evidence tells this many distinct outcomes apart: rewards, with or without the end of an episode."""
 
 HIGHEST, AGREEMENT, OPTIMISTIC, PEAK, RISING, LARGEST, IMPATIENCE = range(7)
 """Places in ``PlanTable.levels``: highest reward so far (0 at least), mean agreement of the pathways, value of what was
@@ -42,9 +42,14 @@ class Memory(NamedTuple):
     """All that a learner remembers, besides the counts.
 
     `S` are the K pathways as rows of `Q` and `C` the same as codes; `previous` is the last observation and `held` the
-    values carried forward. With optimism, `tried` counts the pathways that took each action in each state, up to K,
-    `finished` the actions of each state that K took (both are empty without), and `highest_reward` is the highest so
-    far, 0 at least. `S_next` and all after it are scratch.
+    values carried forward. With optimism, `tried` counts the pathways that took each action in each state, up to those
+    that share a table, `finished` the actions of each state that as many took (both are empty without), and
+    `highest_reward` is the highest so far, 0 at least. `S_next` to `of_value` are scratch; of these, `of_code` (with an
+    entry per code, for chained draws in a small space) is all zeros between steps.
+
+    `first` and all after it never change. The Q table of pathway k begins in row ``first[k]`` of `Q`, 0 if all share
+    one: so its state is ``S[k] - first[k]``. Its transitions are counted in row ``S[k] + to_counts[k]``.
+    `assumed` are the values that stand for hidden ones, in methods that assume some.
     """
 
     Q: NDArray[np.float64]
@@ -64,6 +69,11 @@ class Memory(NamedTuple):
     p: NDArray[np.float64]
     optimistic: NDArray[np.float64]
     own_row: NDArray[np.int64]
+    of_code: NDArray[np.int64]
+    of_value: NDArray[np.int64]
+    first: NDArray[np.int64]
+    to_counts: NDArray[np.int64]
+    assumed: NDArray[np.int64]
 
 
 class ParentSearch(NamedTuple):
@@ -131,6 +141,7 @@ class PlanTable(NamedTuple):
       is not queued.
     - ``leads``: for each state, the rows ``s*A + a`` of the joint counts that lead to it.
     - ``levels`` and ``at`` hold single numbers, as named above; `tally`, all zeros, and `offspring` are scratch.
+    - ``unsure``: for a learner that looks, D_a and D'_a of `looking` for each action, then n_0 and D'_0.
     """
 
     model: FactoredTable
@@ -150,20 +161,60 @@ class PlanTable(NamedTuple):
     at: NDArray[np.int64]
     tally: NDArray[np.int64]
     offspring: NDArray[np.int64]
+    unsure: NDArray[np.float64]
+
+
+class History(NamedTuple):
+    """The last steps of a learner to whom values may arrive late; see `models.history`."""
+
+    S: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    action: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    at: NDArray[np.int64]
 
 
 class Experience(NamedTuple):
-    """One step as a learner sees it; `from_complete` if all of the state left was observed."""
+    """One step as a learner sees it; `from_complete` if all of the state left was observed.
+
+    `pairs` says how far the pathways agreed on that state, before anything was seen of the next: `pairs_before`.
+    """
 
     action: int
     reward: float
     terminated: bool
     from_complete: bool
     observed: Observed
+    pairs: int
+
+
+class Evidence(NamedTuple):
+    """What tells pathways apart, besides the observed components; tables of what is not used are empty.
+
+    - ``outcomes``: the first distinct outcomes, as reward, 1 at an ending, and how often; ``told[s', c]``: how often
+      outcome c came with an arrival in s', by 1/K per pathway; ``arrived[s']``: how many arrivals there were. ``known``
+      counts the distinct outcomes, then the steps. All are empty for a planner, which has its own.
+    - ``patterns``: for each state s' that was foretold, how often which components were hidden; in the last row the
+      same of all arrivals. ``weight[0]`` is the likelihood of the patterns given s', relative to that without s'.
+    - ``nothing`` is an observation of nothing, and `offspring` scratch.
+    """
+
+    outcomes: NDArray[np.float64]
+    told: NDArray[np.float64]
+    arrived: NDArray[np.float64]
+    known: NDArray[np.int64]
+    patterns: CountTable
+    weight: NDArray[np.float64]
+    nothing: NDArray[np.int64]
+    offspring: NDArray[np.int64]
 
 
 class Learner(NamedTuple):
-    """A learner as kernels see it; `planner` is None for a method that does not plan."""
+    """A learner as kernels see it.
+
+    `planner` is None for a method that does not plan, `evidence` where the planner's own, or none, is all there is,
+    `history` for a learner that keeps none.
+    """
 
     rules: Rules
     layout: Layout
@@ -171,6 +222,8 @@ class Learner(NamedTuple):
     counts: CountTable
     components: ComponentTable
     planner: PlanTable | None
+    evidence: Evidence | None
+    history: History | None
 
 
 def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
@@ -182,10 +235,13 @@ def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
     # Zeros from the operating system take no memory until touched, so tables cost what was visited.
     n_tried = n_rows if settings.optimism > 0 else 0
     tried, finished = np.zeros((n_tried, n_actions)), np.zeros(n_tried, dtype=np.int64)
+    ahead = np.arange(K, dtype=np.int64) * space.n_states
+    first, first_counts = ahead * (settings.tables > 1), ahead * (settings.models > 1)
+    of_code, of_value = (np.zeros(n, dtype=np.int64) for n in _chain_room(space, settings))
     return Memory(
         np.zeros((n_rows, n_actions)), S, C, previous, held, tried, finished, np.zeros(1),
         S_next, C_next, entries, firsts, ends, np.zeros(K), np.zeros(n_actions), np.zeros((K, n_actions)),
-        np.arange(K, dtype=np.int64),
+        np.arange(K, dtype=np.int64), of_code, of_value, first, first_counts - first, _assumed(space, settings),
     )  # fmt: skip
 
 
@@ -193,15 +249,28 @@ def memory_bytes(space: Space, n_actions: int, settings: Settings) -> int:
     """Memory that `blank_memory` may take, if every state is visited."""
     K, n_rows = settings.pathways, count_rows(space, settings)
     tables = n_rows * (n_actions + (n_actions + 1 if settings.optimism > 0 else 0))
-    return 8 * (tables + 9 * K + 2 * space.d + 1 + n_actions + K * n_actions)
+    return 8 * (tables + 11 * K + 3 * space.d + 1 + n_actions + K * n_actions + sum(_chain_room(space, settings)))
 
 
 def count_rows(space: Space, settings: Settings) -> int:
-    """How many rows Q has: states, or states of the space in which "missing" is one more value."""
+    """How many rows Q has: states, or states of the space in which "missing" is one more value, for each table."""
     token = find_method(settings.method).impute == Impute.TOKEN
-    return prod(size + 1 for size in space.sizes) if token else space.n_states
+    return settings.tables * (prod(size + 1 for size in space.sizes) if token else space.n_states)
 
 
-def count_finished(entries: NDArray[np.int64], tried: NDArray[np.int64], K: int, memory: Memory) -> None:
+def _chain_room(space: Space, settings: Settings) -> tuple[int, int]:
+    """Lengths of `of_code` and `of_value`: 0 for methods without chained draws."""
+    if not find_method(settings.method).chains:
+        return 0, 0
+    return space.layout.rows.shape[0], max(space.sizes)
+
+
+def _assumed(space: Space, settings: Settings) -> NDArray[np.int64]:
+    """The value of each component that is `assumed` of the way from its first to its last, halves rounded up."""
+    share = settings.assumed or 0.0
+    return np.array([int(share * (size - 1) + 0.5) for size in space.sizes], dtype=np.int64)
+
+
+def count_finished(entries: NDArray[np.int64], tried: NDArray[np.int64], sharing: int, memory: Memory) -> None:
     """Fill ``finished``, all zeros, from those entries of ``tried`` that are not 0."""
-    np.add.at(memory.finished, entries[tried == K] // memory.tried.shape[1], 1)
+    np.add.at(memory.finished, entries[tried == sharing] // memory.tried.shape[1], 1)

@@ -28,7 +28,7 @@ from lacuna.kernels.compiled import kernels_digest
 from lacuna.validation import shown, whole_number
 from lacuna.version import RESULTS_VERSION, __version__
 
-VERSION = 7
+VERSION = 8
 _TAIL = len(b"sha256 ") + 64 + 1
 _DTYPES: dict[str, np.dtype[Any]] = {"int64": np.dtype("<i8"), "int32": np.dtype("<i4"), "float64": np.dtype("<f8")}
 
@@ -232,3 +232,26 @@ def take_counts(arrays: Arrays, prefix: str = "") -> dict[str, NDArray[np.int64]
     """Give the rows that `Counts.to_arrays` gave, saved under names with this prefix."""
     names = ("keys", "lengths", "codes", "units")
     return {name: take(arrays, prefix + name, "int64", (None,)) for name in names}
+
+
+def take_entries(arrays: Arrays, name: str, size: int) -> NDArray[np.int64]:
+    """Places in a table of this size, each at most once."""
+    entries = take(arrays, name, "int64", (None,), 0, size - 1)
+    if (entries[1:] <= entries[:-1]).any():
+        raise ValueError(f"{name} is not in order, or names a place twice")
+    return entries
+
+
+def take_sparse(
+    table: NDArray[np.float64], arrays: Arrays, name: str, low: float, high: float
+) -> NDArray[np.int64]:  # fmt: skip
+    """Fill those entries of a table that are not 0; gives their places."""
+    flat = table.reshape(-1)
+    entries = take_entries(arrays, f"{name}_entries", flat.size)
+    flat[entries] = take(arrays, name, "float64", entries.shape, low, high)
+    return entries
+
+
+def rows_of(entries: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """The rows of a table of this width that have any of these places."""
+    return np.unique(entries // width)

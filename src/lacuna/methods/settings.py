@@ -13,17 +13,23 @@ from math import expm1, log1p
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
-from lacuna.methods.table import METHODS, NAMED, Method, Teach, find_method
+from lacuna.methods.table import METHODS, NAMED, EvidenceSource, Method, Teach, find_method
 from lacuna.validation import number, one_of, whole_number
 
 Vote = Literal["sampled", "majority", "softmax", "average"]
 Update = Literal["sequential", "simultaneous", "exact-rate"]
+QTable = Literal["shared", "own"]
+EvidenceKind = Literal["usual", "observed", "outcomes", "patterns", "all"]
 VOTES: tuple[Vote, ...] = get_args(Vote)
 UPDATES: tuple[Update, ...] = get_args(Update)
+Q_TABLES: tuple[QTable, ...] = get_args(QTable)
+EVIDENCE: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
 
 MAX_PATHWAYS = 10_000
 MAX_WEIGHT = 1e9
 MAX_BUDGET = 10**9
+MAX_CYCLES = 100
+MAX_LAG = 1000
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     tuned: bool = False
     """Whether it is chosen for a problem, like a step size, or is part of what a method is, like K."""
+    later: bool = False
+    """Whether files and logs may lack it, because they are older: then it has its default."""
 
     @property
     def kind(self) -> type[int | float | str]:
@@ -65,9 +73,14 @@ class Setting:
         return self.choices.index(value) if self.choices else value or 0.0
 
 
-_steps_in_q, _learns, _multiple, _votes, _plans, _has_factors, _counts_components = map(
-    attrgetter, ("steps_in_q", "learns", "multiple", "votes", "plans", "has_factors", "counts_components")
+_steps_in_q, _learns, _multiple, _votes, _plans, _looks, _acts, _has_factors, _counts_components = map(
+    attrgetter,
+    ("steps_in_q", "learns", "multiple", "votes", "plans", "looks", "acts", "has_factors", "counts_components"),
 )
+_chains, _assumes = map(attrgetter, ("chains", "assumes"))
+
+
+_weighs = attrgetter("weighs")
 
 
 def _setting(about: str, belongs_to: Callable[[Method], bool] = lambda _: True, **more: Any) -> dict[str, Any]:
@@ -95,6 +108,12 @@ class Rules(NamedTuple):
     parents: float
     optimism: float
     budget: int
+    cycles: int
+    q_table: int
+    assumed: float
+    evidence: int
+    look: float
+    lag: int
 
 
 @dataclass(frozen=True)
@@ -120,13 +139,13 @@ class Settings:
     p_shuffle
         Probability of permuting the K imputed next states after imputing.
     kappa
-        For mi-available and mi-planned: the weight of the component counts, in complete transitions, 1 if not given. 0
-        makes mi-available mi-conservative; for mi-planned it must be above 0.
+        For mi-available, mi-masked and mi-planned: weight of the component counts, in complete transitions; 1 if not
+        given. 0 makes mi-available mi-conservative; for mi-planned it must be above 0.
     smoothing
-        For mi-available only: what is added to each of those counts, 0.01 if not given.
+        For mi-available and mi-masked: what is added to each of those counts, 0.01 if not given.
     parents
-        For mi-available only: above 0, a component may have another one as its parent, when the data show that the
-        parent improves prediction; the number is the weight, in transitions, of the prediction without the parent.
+        For mi-available and mi-masked: above 0, a component may have another one as its parent, when the data show that
+        the parent improves prediction; the number is the weight, in transitions, of the prediction without the parent.
     optimism
         A bonus for untried actions. When choosing, the value of an action not yet tried in a state is raised by this
         times the highest reward so far, or by nothing if no reward was above 0. If some of the K pathways tried it, the
@@ -134,6 +153,23 @@ class Settings:
     budget
         For mi-planned only: how many state-action pairs are backed up in each step, besides those just taken; 20 if not
         given. Where values move, it may be half as many again.
+    cycles
+        For mi-chained only: how often all hidden components are drawn anew, each given the others; 5 if not given.
+    q_table
+        Whether the K pathways share one Q table, or each has its own. A pathway with its own table acts on it and
+        updates it at rate alpha; `update` then makes no difference.
+    assumed
+        For assumed-value and carry-default: which value is assumed of a component, as a share of its range: 0 is the
+        first, 1 the last, and 0.5, if not given, the middle one. Halves are rounded up.
+    evidence
+        For MI methods only: what tells pathways apart, besides the observed components. ``outcomes`` are the reward and
+        whether the episode ended, ``patterns`` which components are hidden, ``all`` both, and ``observed`` neither.
+        Usual are outcomes for mi-planned, patterns for mi-masked, and neither for the others.
+    look
+        For mi-planned only: how far actions are chosen for what they reveal when pathways disagree, from 0, not at all,
+        to 1. At 0 it is assumed that one knows the state after any action; at 1 an action costs until one knows.
+    lag
+        How many steps ago the states may be whose values arrive late and correct the pathways (`Agent.correct`).
 
     Examples
     --------
@@ -143,7 +179,7 @@ class Settings:
     Traceback (most recent call last):
     ...
     ValueError: K is 5, but last-observed has no such setting; K belongs to mi-synthetic, mi-conservative, mi-available,
-    mi-planned
+    mi-planned, mi-masked, mi-chained, mi-separate
     """
 
     method: str = "mi-synthetic"
@@ -184,6 +220,30 @@ class Settings:
             "state-action pairs backed up per step of planning", _plans, usual=20, least=0, most=MAX_BUDGET
         ),
     )
+    cycles: int | None = field(
+        default=None,
+        metadata=_setting("rounds of chained draws per step", _chains, usual=5, most=MAX_CYCLES, later=True),
+    )
+    q_table: QTable = field(
+        default="shared",
+        metadata=_setting("whether pathways share a Q table", _votes, choices=Q_TABLES, later=True),
+    )
+    assumed: float | None = field(
+        default=None,
+        metadata=_setting("assumed value, as a share of a component's range", _assumes, usual=0.5, later=True),
+    )
+    evidence: EvidenceKind = field(
+        default="usual",
+        metadata=_setting("what tells pathways apart", _weighs, choices=EVIDENCE, later=True),
+    )
+    look: float = field(
+        default=0.0,
+        metadata=_setting("how far actions are chosen for what they reveal; 0 turns it off", _looks, later=True),
+    )
+    lag: int = field(
+        default=0,
+        metadata=_setting("steps for which late values are taken in", _acts, least=0, most=MAX_LAG, later=True),
+    )
 
     def __post_init__(self) -> None:
         method = find_method(self.method)
@@ -202,6 +262,10 @@ class Settings:
             raise ValueError(
                 f"kappa is {self.kappa}; {method.name} could not say where an untried action leads: it must be above 0"
             )
+        if self.lag > 0 and EvidenceSource.PATTERNS in self.sources:
+            raise ValueError(
+                f"lag is {self.lag}, but patterns are evidence here, and late values would change them: it must be 0"
+            )
         if self.alpha == 0:
             raise ValueError(f"alpha is {self.alpha}; nothing would be learned: it must be above 0, at most 1")
 
@@ -211,21 +275,39 @@ class Settings:
         return self.K or 1
 
     @property
+    def tables(self) -> int:
+        """Number of Q tables: one for each pathway, or one for all."""
+        return self.pathways if self.q_table == "own" else 1
+
+    @property
+    def models(self) -> int:
+        """Number of transition models: one for each pathway, or one for all."""
+        return self.pathways if find_method(self.method).separate else 1
+
+    @property
     def unit(self) -> float:
-        """Weight of one unit of the transition counts."""
-        return 1 / self.pathways if find_method(self.method).teach == Teach.EVERY_PATHWAY else 1.0
+        """Weight of one unit of the transition counts; separate models count as their mean."""
+        every = find_method(self.method).teach in (Teach.EVERY_PATHWAY, Teach.OWN_PATHWAY)
+        return 1 / self.pathways if every else 1.0
+
+    @property
+    def sources(self) -> EvidenceSource:
+        """What tells pathways apart, besides the observed components."""
+        usual = find_method(self.method).evidence
+        return usual if self.evidence == "usual" else EvidenceSource[self.evidence.upper()]
 
     @property
     def rules(self) -> Rules:
         """The settings as numbers for kernels."""
         method, K = find_method(self.method), self.pathways
-        rate, full_rate = _rates(self.update, self.alpha, K)
+        rate, full_rate = _rates(self.update, self.alpha, K // self.tables)
         numbers = {
             name: setting.as_number(getattr(self, name))
             for name, setting in SETTINGS.items()
             if name in Rules._fields
         }  # fmt: skip
-        numbers |= {"K": K, "p_shuffle": self.p_shuffle if K > 1 else 0.0, "budget": self.budget or 0}
+        numbers |= {"K": K, "p_shuffle": self.p_shuffle if K > 1 else 0.0, "evidence": int(self.sources)}
+        numbers |= {"budget": self.budget or 0, "cycles": self.cycles or 0, "lag": self.lag}
         if method.plans:
             numbers["vote"] = VOTES.index("average")
         return Rules(impute=int(method.impute), teach=int(method.teach), rate=rate, full_rate=full_rate, **numbers)
@@ -233,7 +315,7 @@ class Settings:
     def unusual(self) -> dict[str, Any]:
         """The settings that differ from their declared defaults, besides the method.
 
-        K, kappa, smoothing and budget are always listed for the methods that have them.
+        K, kappa, smoothing, budget, cycles and assumed are always listed for the methods that have them.
         """
         found = {name: getattr(self, name) for name in SETTINGS}
         return {name: value for name, value in found.items() if value != SETTINGS[name].default}
@@ -242,6 +324,10 @@ class Settings:
         """The settings as plain data."""
         return asdict(self)
 
+    def for_file(self) -> dict[str, Any]:
+        """The settings as plain data; those in `LATER` only if they differ from their default."""
+        return {name: value for name, value in self.as_dict().items() if name not in LATER or value != LATER[name]}
+
 
 SETTINGS: dict[str, Setting] = {
     declared.name: Setting(default=declared.default, **declared.metadata)
@@ -249,6 +335,9 @@ SETTINGS: dict[str, Setting] = {
     if declared.name != "method"
 }
 """Every setting by its name, in order."""
+
+LATER: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items() if setting.later}
+"""The settings that files and logs may lack, with their defaults."""
 
 
 def settings_of(method: Method) -> tuple[str, ...]:
@@ -262,7 +351,7 @@ def _like(method: Method) -> list[Method]:
 
 
 def _rates(update: Update, alpha: float, K: int) -> tuple[float, float]:
-    """Rate of one of K updates, and of K equal ones together."""
+    """Rate of one of the updates of K pathways that share a table, and of K equal ones together."""
     # Exactly alpha where theory says so; elsewhere by functions that keep their digits when alpha is small.
     if K == 1:
         return alpha, alpha

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 from lacuna.validation import nearest
 
@@ -16,6 +16,14 @@ class Impute(IntEnum):
     LAST_VALUES = 2
     TOKEN = 3
     DRAWS = 4
+    CHAIN = 5
+    """Drawn as well, one hidden component at a time given the others, in cycles."""
+    ASSUMED_STATE = 6
+    """The state of assumed values, whatever was seen."""
+    ASSUMED_VALUES = 7
+    """The assumed value of every hidden component."""
+    LAST_OR_ASSUMED = 8
+    """The last value seen in the episode, and the assumed one before there is any."""
 
 
 class Teach(IntEnum):
@@ -28,6 +36,8 @@ class Teach(IntEnum):
     """Complete pairs, and every pair of values of one component."""
     AGREED_PAIRS = 4
     """Pairs on which all pathways agree, and every observed value of one component."""
+    OWN_PATHWAY = 5
+    """Every pathway teaches counts of its own."""
 
 
 class Knows(IntEnum):
@@ -44,6 +54,18 @@ class Knows(IntEnum):
     """The true transitions and mechanism, hence the exact belief given what it was told, and the optimal values."""
 
 
+class EvidenceSource(IntFlag):
+    """What tells a method's pathways apart, besides the observed components."""
+
+    OBSERVED = 0
+    """Nothing."""
+    OUTCOMES = 1
+    """What was paid, and whether the episode ended."""
+    PATTERNS = 2
+    """Which components are hidden."""
+    ALL = 3
+
+
 @dataclass(frozen=True)
 class Method:
     """One row of the table of methods."""
@@ -58,11 +80,33 @@ class Method:
     knows: Knows = Knows.NOTHING
     uses_rewards: bool = False
     """Whether its belief counts rewards as evidence of where it is."""
+    evidence: EvidenceSource = EvidenceSource.OBSERVED
+    """What tells its pathways apart, unless the setting ``evidence`` says otherwise."""
 
     @property
     def multiple(self) -> bool:
         """Whether it keeps K pathways."""
-        return self.impute == Impute.DRAWS
+        return self.impute in (Impute.DRAWS, Impute.CHAIN)
+
+    @property
+    def chains(self) -> bool:
+        """Whether its pathways draw hidden components one by one, in cycles."""
+        return self.impute == Impute.CHAIN
+
+    @property
+    def separate(self) -> bool:
+        """Whether each pathway has a transition model of its own."""
+        return self.teach == Teach.OWN_PATHWAY
+
+    @property
+    def assumes(self) -> bool:
+        """Whether it takes a fixed value for what is hidden, and the user says which."""
+        return self.impute in (Impute.ASSUMED_VALUES, Impute.LAST_OR_ASSUMED)
+
+    @property
+    def weighs(self) -> bool:
+        """Whether evidence can tell its pathways apart: it draws them from a model that it learned."""
+        return self.multiple and self.knows == Knows.NOTHING
 
     @property
     def learns(self) -> bool:
@@ -73,6 +117,16 @@ class Method:
     def plans(self) -> bool:
         """Whether it learns Q by planning on its model; others that learn it do so by Q-learning."""
         return self.teach == Teach.AGREED_PAIRS
+
+    @property
+    def acts(self) -> bool:
+        """Whether an `Agent` can have it; yardsticks know what no agent can."""
+        return self.knows == Knows.NOTHING
+
+    @property
+    def looks(self) -> bool:
+        """Whether it can choose actions for what they reveal: it plans, and its pathways may disagree."""
+        return self.plans and self.multiple
 
     @property
     def steps_in_q(self) -> bool:
@@ -138,7 +192,39 @@ METHODS: dict[str, Method] = {
             "mi-planned", "MI, planned (ours)",
             "the average value over K pathways, resampled", "planning on the model, by expected backups",
             "every value of a component that was observed, and pairs of states on which all pathways agree",
-            Impute.DRAWS, Teach.AGREED_PAIRS,
+            Impute.DRAWS, Teach.AGREED_PAIRS, evidence=EvidenceSource.OUTCOMES,
+        ),
+        Method(
+            "mi-masked", "MI, available cases and patterns (ours)",
+            "votes of K pathways, resampled by the pattern of what is hidden", "every step, alpha/K per pathway",
+            "every pair of values of a component that was observed, and complete pairs",
+            Impute.DRAWS, Teach.AVAILABLE_PAIRS, evidence=EvidenceSource.PATTERNS,
+        ),
+        Method(
+            "mi-chained", "MI, chained equations",
+            "votes of K pathways", "every step, alpha/K per pathway", "every step, 1/K per pathway",
+            Impute.CHAIN, Teach.EVERY_PATHWAY,
+        ),
+        Method(
+            "mi-separate", "MI, separate models",
+            "votes of K pathways", "every step, alpha/K per pathway", "every step, each pathway its own model",
+            Impute.DRAWS, Teach.OWN_PATHWAY,
+        ),
+        Method(
+            "zero-context", "Zero context",
+            "the state if fully observed, else that of all first values", "every step, imputed", "-",
+            Impute.ASSUMED_STATE,
+        ),
+        Method(
+            "assumed-value", "Assumed values",
+            "the values seen, and an assumed one for each that is hidden", "every step, imputed", "-",
+            Impute.ASSUMED_VALUES,
+        ),
+        Method(
+            "carry-default", "Last observed, else assumed",
+            "each component's last seen value in the episode, and an assumed one before there is any",
+            "every step, imputed", "-",
+            Impute.LAST_OR_ASSUMED,
         ),
     )
 }  # fmt: skip
@@ -177,7 +263,7 @@ YARDSTICKS: dict[str, Method] = {
         Method(
             "planned-observed", "Planning, all observed",
             "the state, whatever is hidden", "planning on the model, by expected backups", "every step",
-            Impute.NOTHING, Teach.AGREED_PAIRS, knows=Knows.EVERYTHING_SHOWN,
+            Impute.NOTHING, Teach.AGREED_PAIRS, knows=Knows.EVERYTHING_SHOWN, evidence=EvidenceSource.OUTCOMES,
         ),
     )
 }  # fmt: skip

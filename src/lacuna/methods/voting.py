@@ -109,6 +109,45 @@ def keep_largest_sums(Q: NDArray[np.float64], S: NDArray[np.int64], p: NDArray[n
 
 
 @kernel
+def keep_least_regrets(
+    Q: NDArray[np.float64], S: NDArray[np.int64], x: NDArray[np.float64], p: NDArray[np.float64]
+) -> None:
+    """Give 1 to the actions of the least r/(1 - x), r being the sum of what they lack to the best; 0 to the others.
+
+    If an action is best for all pathways, it is those of the largest sums. What differs by no more than rounding ties.
+    """
+    K, best = S.shape[0], 0
+    p[:] = 0.0
+    for k in range(K):
+        most = best_value(Q, S[k])
+        for a in range(p.shape[0]):
+            p[a] += most - Q[S[k], a]
+    sure = False
+    for a in range(p.shape[0]):
+        sure |= p[a] == 0.0
+        p[a] /= 1.0 - x[a]
+        if p[a] < p[best]:
+            best = a
+    if sure:
+        keep_largest_sums(Q, S, p)
+        return
+    size = 0.0
+    for k in range(K):
+        size += abs(best_value(Q, S[k]))
+    least, slack = p[best], regret_error(Q, S, best, size) / (1.0 - x[best])
+    for a in range(p.shape[0]):
+        p[a] = 1.0 if p[a] <= least + slack + regret_error(Q, S, a, size) / (1.0 - x[a]) else 0.0
+
+
+@kernel
+def regret_error(Q: NDArray[np.float64], S: NDArray[np.int64], a: int, best: float) -> float:
+    """How much what an action lacks may be off by rounding; `best` is the sum of the sizes of the best values."""
+    for k in range(S.shape[0]):
+        best += abs(Q[S[k], a])
+    return float((S.shape[0] + 2) * _ROUNDING * best)
+
+
+@kernel
 def weigh_actions(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: NDArray[np.float64]) -> None:
     """Give every action a weight, in proportion to which the pathways choose it; for all votes but `SAMPLED`."""
     if S[0] == NO_STATE:
@@ -131,6 +170,12 @@ def weigh_actions(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: ND
 def vote_probabilities(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: NDArray[np.float64]) -> None:
     """Probability of each action when the pathways choose, to a few digits less than `action_probabilities`."""
     weigh_actions(Q, S, vote, p)
+    normalise(p)
+
+
+@kernel
+def normalise(p: NDArray[np.float64]) -> None:
+    """Divide weights by their sum."""
     total = 0.0
     for a in range(p.shape[0]):
         total += p[a]

@@ -9,11 +9,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from lacuna.missingness.carried import CarriedObservation
-from lacuna.missingness.constructors import after_actions, bursts, mcar, mcolor, mfog, none, whole
+from lacuna.missingness.constructors import after_actions, bursts, late, mcar, mcolor, mfog, none, whole
 from lacuna.missingness.empirical import by_seen, pattern_shares
 from lacuna.missingness.label import Classification, Label
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import MECHANISMS, parse
+from lacuna.missingness.self_report import self_report
 from lacuna.missingness.tables import by_component, by_state, by_true_state
 from lacuna.missingness.vector import VectorMissingObservation
 from lacuna.missingness.wrapper import MissingObservation
@@ -33,12 +34,14 @@ __all__ = [
     "by_seen",
     "by_state",
     "by_true_state",
+    "late",
     "mcar",
     "mcolor",
     "mfog",
     "none",
     "parse",
     "pattern_shares",
+    "self_report",
     "whole",
 ]
 

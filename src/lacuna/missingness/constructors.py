@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -11,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.missingness.mechanism import Mechanism
-from lacuna.missingness.registry import as_numbers, mechanism
+from lacuna.missingness.mechanism import MAX_DELAY, Mechanism
+from lacuna.missingness.registry import as_numbers, mechanism, parse
 from lacuna.missingness.tables import (
     Rates,
     Where,
@@ -25,7 +26,7 @@ from lacuna.missingness.tables import (
     space_of,
     written,
 )
-from lacuna.validation import number, shown
+from lacuna.validation import number, shown, whole_number
 
 MAX_BURST_COMPONENTS = 8
 
@@ -283,6 +284,48 @@ def after_actions(where: Where, n_actions: int, rates: Mapping[int, Rates], othe
         table[0, action] = rate_of_each(f"action {action} of after", theta, space)
     text = [f"{action}={written(table[0, action, 0])}" for action in sorted(rates)]
     return Mechanism(space, table, name=f"after:{','.join([*text, f'else={written(rest)}'])}")
+
+
+def _read_late(values: list[str], where: Where, n_actions: int | None) -> tuple[Any, ...]:
+    """Arguments of `late` from ``STEPS[/SHARE],MECHANISM``."""
+    if len(values) < 2:
+        raise ValueError("it names no mechanism whose values are late")
+    steps, *share = as_numbers(values[0])
+    if steps % 1 or len(share) > 1:
+        raise ValueError(f"{shown(values[0])} is neither a number of steps nor one with a share")
+    return (parse(",".join(values[1:]), where, n_actions), int(steps), *share)
+
+
+@mechanism(
+    "late", "late:STEPS[/SHARE],MECHANISM", "what another mechanism hides arrives later, or a share of it",
+    read=_read_late,
+)  # fmt: skip
+def late(where: Where, hidden: Mechanism, steps: int, share: float = 1.0) -> Mechanism:
+    """What another mechanism hides arrives so many steps later, each value with the same probability.
+
+    Parameters
+    ----------
+    where
+        A space, a world or a number of components.
+    hidden
+        The mechanism.
+    steps
+        After how many steps, at least 1.
+    share
+        Probability that a hidden value arrives at all.
+
+    Examples
+    --------
+    >>> parse("late:3/0.5,bursts:0.1,0.5", 3).name
+    'late:3/0.5,bursts:0.1,0.5'
+    """
+    if hidden.space.d != space_of(where).d:
+        raise ValueError(f"{hidden.name} has {hidden.space.d} components; late is for {space_of(where).d}")
+    if hidden.delay:
+        raise ValueError(f"the values of {hidden.name} are late already")
+    whole_number("steps of late", steps, 1, MAX_DELAY)
+    text = str(steps) if share == 1 else f"{steps}/{float(share)!r}"
+    return replace(hidden, delay=steps, arrives=share, name=f"late:{text},{hidden.name}")
 
 
 def _name(kind: str, values: Iterable[float]) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
+from lacuna.missingness.lateness import begin_lateness, blank_lateness, put_off
 from lacuna.missingness.mechanism import Mechanism, RateBy, hide
 from lacuna.observing.components import REVEALING, Components, as_sample, kept_info
 
@@ -49,6 +50,9 @@ class Cover:
         self._actions_from = actions_from
         self.mode = np.zeros(1, dtype=np.int64)
         self.mask = np.zeros(components.d, dtype=np.bool_)
+        self.lateness = blank_lateness(mechanism)
+        if self.lateness is not None and components.sizes is None:
+            raise ValueError(f"the observation is a Box; {mechanism.name} is for components with finitely many values")
         # Without a seed a run is not meant to be repeated: start anywhere.
         self.stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "missingness")
 
@@ -59,6 +63,8 @@ class Cover:
 
     def first(self, observation: Any, info: dict[str, Any], true: int) -> tuple[Any, dict[str, Any]]:
         """Show the first observation of an episode."""
+        if self.lateness is not None:
+            begin_lateness(self.lateness, self.display.first_observed)
         if self.display.first_observed:
             return self._shown(observation, np.zeros(self.components.d, dtype=np.bool_), info)
         return self._shown(observation, self._draw_mask(observation, -1, true), info)
@@ -83,6 +89,9 @@ class Cover:
             raise ValueError(f"the true state is {true}; {mechanism.name} has rates for 0 to {mechanism.n_rows - 1}")
         mask = np.empty(self.components.d, dtype=np.bool_)
         hide(row, true, action, self.mode, mechanism.hiding, self.stream.need(mechanism.n_draws), mask)
+        if self.lateness is not None:
+            values = self.components.vector(observation)
+            put_off(values, mask, self.lateness, self.stream.need(self.components.d))
         return mask
 
     def _row(self, observation: Any) -> int:
@@ -97,6 +106,8 @@ class Cover:
         kept = kept_info(info, self.display.drop_info)
         refuse_taken(kept)
         kept["mask"] = shaped.astype(np.int8)
+        if self.lateness is not None:
+            kept["late"], kept["steps_ago"] = self.lateness.arrived.copy(), self.lateness.delay - 1
         if self.display.truth:
             kept["truth"] = np.array(observation)
         return self._encode(observation, shaped), kept
@@ -115,7 +126,7 @@ class Cover:
 
 def refuse_taken(info: Iterable[str]) -> None:
     """Refuse info of an environment under names that are needed."""
-    taken = {"mask", "truth"} & set(info)
+    taken = {"mask", "truth", "late", "steps_ago"} & set(info)
     if taken:
         raise ValueError(
             f"the environment's own info already holds {', '.join(sorted(taken))}, which would be overwritten; "

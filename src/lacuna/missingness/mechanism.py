@@ -25,7 +25,9 @@ from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.mdp.tabular import first_of, frozen_copy
 from lacuna.missingness.label import LABELS, Classification, Label, classify
-from lacuna.validation import shown
+from lacuna.validation import number, shown, whole_number
+
+MAX_DELAY = 1000
 
 
 class RateBy(IntEnum):
@@ -83,6 +85,9 @@ class Mechanism:
         For each true state, the index in `space` of what it shows; needed if the rows are true states.
     claims
         ``"MCAR"``, ``"MAR"`` or ``"NMAR"``: refused if the rates contradict it.
+    delay, arrives
+        After so many steps a value that was hidden arrives with probability `arrives`, if the episode still goes on. 0
+        steps: none ever does.
 
     Examples
     --------
@@ -106,6 +111,8 @@ class Mechanism:
     name: str = "mechanism"
     shows: NDArray[np.int64] | None = None
     claims: Label | None = None
+    delay: int = 0
+    arrives: float = 1.0
 
     def __post_init__(self) -> None:
         for what in ("rates", "chain", "fallback", "shows"):
@@ -119,6 +126,8 @@ class Mechanism:
         if self.whole and (self.rates != self.rates[..., :1]).any():
             raise ValueError(f"{self.name} hides all or nothing, so every component must have the same rate")
         self._check_claim()
+        object.__setattr__(self, "delay", whole_number(f"delay of {self.name}", self.delay, 0, MAX_DELAY))
+        object.__setattr__(self, "arrives", number(f"arrives of {self.name}", self.arrives, 0, 1))
 
     def _check_shows(self) -> None:
         if (self.by == RateBy.TRUE) != (self.shows is not None):

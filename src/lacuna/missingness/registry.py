@@ -121,7 +121,7 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     >>> parse("mcra:0.4", 3)
     Traceback (most recent call last):
     ValueError: no mechanism is called 'mcra' (did you mean 'mcar'?); there are none, mcar, whole, mcolor, mcolor-xy,
-    mfog, bursts, bursts-each, after, by, patterns
+    mfog, bursts, bursts-each, after, late, by, patterns, self-report
     """
     if not isinstance(text, str):
         raise TypeError(f"a mechanism is written as text, e.g. 'mcar:0.4', not {shown(text)}")

@@ -65,6 +65,10 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
         if isinstance(mechanism, str):
             mechanism = parse(mechanism, where_of(example, components), n_actions_of(actions))
         check_fit(mechanism, components, actions)
+        if mechanism.delay:
+            raise ValueError(
+                f"the values of {mechanism.name} are late; wrap each sub-environment in MissingObservation"
+            )
         self.mechanism = mechanism
         self._resets = str(getattr(env.metadata.get("autoreset_mode"), "value", "NextStep"))
         self._check_true_states(example)

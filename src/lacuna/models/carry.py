@@ -1,4 +1,4 @@
-"""Stand-ins that need no model: uniform guesses, values carried forward, and "missing" as a value of its own."""
+"""Stand-ins that need no model: uniform guesses, values carried forward or assumed, "missing" as a value of its own."""
 
 from __future__ import annotations
 
@@ -45,3 +45,16 @@ def hold_last_values(observed: Observed, held: NDArray[np.int64]) -> None:
     """Replace every component that was seen (the paper's V2)."""
     for j in range(held.shape[0]):
         held[j] = observed.values[j] if observed.values[j] >= 0 else held[j]
+
+
+@inner
+def hold_assumed_state(observed: Observed, assumed: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+    """Take the assumed state for every one that is not complete."""
+    copy_into(held, observed.values if observed.complete else assumed)
+
+
+@inner
+def hold_assumed_values(observed: Observed, assumed: NDArray[np.int64], held: NDArray[np.int64]) -> None:
+    """Take the assumed value of every component that is hidden."""
+    for j in range(held.shape[0]):
+        held[j] = observed.values[j] if observed.values[j] >= 0 else assumed[j]

@@ -8,18 +8,17 @@ state s' are then resampled in proportion to how well they predicted the observa
     w = (J + κ f) / (n + κ) · (m(s', c) + P(c)) / (m(s') + 1)
 
 c is the outcome: the reward, and whether the episode ended. P(c) is its frequency, m(s', c) the number of arrivals in
-s' with it, m(s') that of all arrivals. Only the first eight distinct outcomes count; others say nothing.
+s' with it, m(s') that of all arrivals. Only the first eight distinct outcomes count; others say nothing. By the setting
+``evidence`` the pattern of what is hidden counts as well (`evidence`), or outcomes do not.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lacuna.kernels.codes import Observed, unpack
 from lacuna.kernels.compiled import inner
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.methods.memory import CREDITED, OUTCOMES, Experience, Learner, Memory, PlanTable
+from lacuna.methods.memory import CREDITED, OUTCOMES, Experience, Learner, PlanTable
+from lacuna.models.evidence import outcome_of, resample, share_of, weigh_patterns
 from lacuna.models.factored_model import draw_hidden, likelihood
 from lacuna.models.imputation import agreeing_mass, pick_agreeing
 
@@ -38,31 +37,16 @@ def filter_pathways(experience: Experience, learner: Learner, planner: PlanTable
         if together:
             return
     draw_next(experience.action, observed, learner, planner, uniforms)
-    c = outcome_of(experience, planner)
+    c = outcome_of(experience, planner.outcomes, planner.at[OUTCOMES])
     if c >= 0:
+        base = planner.outcomes[c, 2] / planner.at[CREDITED]
         for k in range(memory.S.shape[0]):
-            memory.errors[k] *= outcome_likelihood(c, memory.S_next[k], planner)
-    # Without an outcome to tell them apart, pathways that were together predicted equally well.
-    if c >= 0 or not together:
+            s = memory.S_next[k]
+            memory.errors[k] *= share_of(planner.told[s, c], planner.arrived[s, 1], base, 1.0)
+    told_apart = weigh_patterns(observed, learner.layout, memory, learner.evidence)
+    # Without evidence to tell them apart, pathways that were together predicted equally well.
+    if c >= 0 or told_apart or not together:
         resample(draw(uniforms), memory, planner.offspring)
-
-
-@inner
-def outcome_of(experience: Experience, planner: PlanTable) -> int:
-    """Number of the outcome of a step among those known, -1 if it is none of them."""
-    found = -1
-    for c in range(planner.at[OUTCOMES]):
-        reward, ended, _ = planner.outcomes[c]
-        if reward == experience.reward and (ended > 0) == experience.terminated:
-            found = c
-    return found
-
-
-@inner
-def outcome_likelihood(c: int, s: int, planner: PlanTable) -> float:
-    """Probability of outcome `c` on arrival in `s`."""
-    base = planner.outcomes[c, 2] / planner.at[CREDITED]
-    return float((planner.told[s, c] + base) / (planner.arrived[s, 1] + 1.0))
 
 
 @inner
@@ -89,35 +73,3 @@ def draw_next(action: int, observed: Observed, learner: Learner, planner: PlanTa
                 rest = (rank - J) / (kappa * f) if kappa * f > 0 else u
                 code = draw_hidden(C[k], action, observed, rest, planner.model, layout)
             memory.C_next[k], memory.S_next[k] = code, unpack(code, layout)
-
-
-@inner
-def resample(u: float, memory: Memory, offspring: NDArray[np.int64]) -> None:
-    """Systematic resampling: pathway k goes on as often as one of u, u + 1, u + 2, … falls into its share of K.
-
-    Pathways that go on stay where they are; copies take the places of those that do not.
-    """
-    K, weights = memory.S.shape[0], memory.errors
-    total = 0.0
-    for k in range(K):
-        total += weights[k]
-    if total == 0.0:
-        return
-    taken, reached = 0, 0.0
-    for k in range(K):
-        reached += weights[k] / total * K
-        offspring[k] = 0
-        while taken < K and taken + u < reached:
-            offspring[k] += 1
-            taken += 1
-    # Rounding may leave a little at the end: it belongs to the last one.
-    offspring[K - 1] += K - taken
-    free = 0
-    for k in range(K):
-        while offspring[k] > 1:
-            while offspring[free] > 0:
-                free += 1
-            memory.S[free], memory.C[free] = memory.S[k], memory.C[k]
-            memory.S_next[free], memory.C_next[free] = memory.S_next[k], memory.C_next[k]
-            offspring[free] = 1
-            offspring[k] -= 1

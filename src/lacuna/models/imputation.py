@@ -60,14 +60,14 @@ def draw_successors(action: int, observed: Observed, learner: Learner, uniforms:
     K, A, kappa = S.shape[0], memory.Q.shape[1], rules.kappa
     # All rows are looked up before any is read: in a large world they come from far memory, and then arrive together.
     for k in range(K):
-        i = counts.head[S[k] * A + action]
+        i = counts.head[(S[k] + memory.to_counts[k]) * A + action]
         firsts[k] = counts.start[i]
         ends[k] = counts.start[i] + counts.length[i]
     J, f = 0, _UNKNOWN
     at = np.uint64(draw_many(K, uniforms))
     for k in range(K):
-        # Neighbours often share a state: then they share the masses as well.
-        if k == 0 or S[k] != S[k - 1]:
+        # Neighbours often share a state, and a model: then they share the masses as well.
+        if k == 0 or S[k] + memory.to_counts[k] != S[k - 1] + memory.to_counts[k - 1]:
             J, f = agreeing_mass(firsts[k], ends[k], observed, counts), _UNKNOWN
         u = uniforms.block[at + np.uint64(k)]
         rank = u * (J + kappa)
@@ -93,7 +93,7 @@ def draw_successors(action: int, observed: Observed, learner: Learner, uniforms:
         else:
             code = guess_uniformly(observed, layout, u)
         memory.C_next[k] = code
-        memory.S_next[k] = unpack(code, layout)
+        memory.S_next[k] = memory.first[k] + unpack(code, layout)
 
 
 @inner

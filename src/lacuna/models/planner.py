@@ -26,14 +26,12 @@ from lacuna.methods.memory import (
     PlanTable,
 )
 from lacuna.methods.qlearning import MAX_REWARD
-from lacuna.methods.savefile import Arrays, take, take_counts
+from lacuna.methods.savefile import Arrays, rows_of, take, take_counts, take_sparse
+from lacuna.models.arrivals import ROUNDED, fill_outcomes
 from lacuna.models.factored_model import FactoredModel
 
 MOST_VALUE = 1000 * MAX_REWARD
 """Values stay below a reward over 1 - γ', with γ' at most .99, whatever the optimism, which is about values seen."""
-
-_ROUNDED = 1.001
-"""Sums of the same steps, added up in another order, differ by less than this factor."""
 
 _SPARSE = ("tried", "taken", "arrived", "told")
 """Tables with a row for every state, of which only the entries that are not 0 are saved."""
@@ -51,6 +49,9 @@ ARRAYS = (
 )
 """The names of the arrays that `Planner.to_arrays` gives."""
 
+UNSURE = "plan_unsure"
+"""The name of an array that only a planner which looks saves."""
+
 
 class Planner:
     """What a planner remembers: the growing memory around a `PlanTable`.
@@ -63,10 +64,14 @@ class Planner:
         Number of pathways.
     first
         Room of the counts before the first transition.
+    outcomes
+        Whether outcomes tell pathways apart.
     """
 
-    def __init__(self, space: Space, n_actions: int, K: int, first: FirstRoom | None = None) -> None:
-        n = space.n_states
+    def __init__(
+        self, space: Space, n_actions: int, K: int, first: FirstRoom | None = None, *, outcomes: bool = True
+    ) -> None:
+        n, n_outcomes = space.n_states, MOST_OUTCOMES if outcomes else 0
         self.space, self.n_actions = space, n_actions
         self.model = FactoredModel(space, n_actions, K, first)
         self.leads = Counts(Space((n,)), 1, first=first)
@@ -78,16 +83,17 @@ class Planner:
         visited, queue, place, tally = (np.zeros(n, dtype=np.int64) for _ in range(4))
         self._blank = PlanTable(
             self.model.table, self.leads.table, np.zeros((n, n_actions)), np.zeros((n, n_actions, 3)), np.zeros((n, 3)),
-            np.zeros((n, 4)), np.zeros((MOST_OUTCOMES, 3)), np.zeros((n, MOST_OUTCOMES)),
+            np.zeros((n, 4)), np.zeros((n_outcomes, 3)), np.zeros((n, n_outcomes)),
             np.zeros(n, dtype=np.bool_), visited, queue, place, np.zeros(n), levels, at, tally,
-            np.zeros(K, dtype=np.int64),
+            np.zeros(K, dtype=np.int64), np.zeros((n_actions + 1, 2)),
         )  # fmt: skip
 
     @staticmethod
-    def nbytes(space: Space, n_actions: int, K: int) -> int:
+    def nbytes(space: Space, n_actions: int, K: int, *, outcomes: bool = True) -> int:
         """Memory that the tables of a planner may take, if every state is visited."""
+        n_outcomes = MOST_OUTCOMES if outcomes else 0
         # Numbers for each action of a state, for each state, and for all; and a truth value for each state.
-        each, rest = 4 * n_actions + 3 + 4 + MOST_OUTCOMES + 5, 3 * MOST_OUTCOMES + 7 + 10 + K
+        each, rest = 4 * n_actions + 3 + 4 + n_outcomes + 5, 3 * n_outcomes + 7 + 10 + K + 2 * (n_actions + 1)
         tables = 8 * (each * space.n_states + rest) + space.n_states
         return tables + count_bytes(space.n_states, 1) + FactoredModel.nbytes(space, n_actions)
 
@@ -115,6 +121,11 @@ class Planner:
         leads = {f"leads_{name}": array for name, array in self.leads.to_arrays().items()}
         return arrays | leads | self.model.to_arrays()
 
+    def fill_unsure(self, arrays: Arrays, taught: int) -> None:
+        """Read what a planner that looks remembers besides."""
+        unsure = self.table.unsure
+        unsure[:] = take(arrays, UNSURE, "float64", unsure.shape, 0, taught)
+
     def from_arrays(self, arrays: Arrays, Q: NDArray[np.float64], taught: int, credited: int) -> None:
         """Fill a blank memory from what `to_arrays` gave, from the joint counts and from Q, whatever the file says."""
         table, A = self.table, self.n_actions
@@ -140,7 +151,7 @@ class Planner:
         high[[AGREEMENT, IMPATIENCE]], high[[HIGHEST, LARGEST]] = 1.0, MAX_REWARD
         table.levels[:] = take(arrays, "plan_levels", "float64", (7,), low, high)
         least, most = np.zeros(10, dtype=np.int64), np.full(10, MAX_COUNT, dtype=np.int64)
-        least[OPEN], most[OPEN], most[OUTCOMES] = -1, n - 1, MOST_OUTCOMES
+        least[OPEN], most[OPEN], most[OUTCOMES] = -1, n - 1, table.outcomes.shape[0]
         most[QUEUED] = most[VISITED] = n
         table.at[:] = take(arrays, "plan_at", "int64", (10,), least, most)
         if (table.at[[STEPS, CREDITED]] != (taught, credited)).any():
@@ -152,33 +163,23 @@ class Planner:
     def _fill_sums(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Read the sums over steps; gives the states that were left, and those that were reached."""
         table, most = self.table, MAX_COUNT * MAX_REWARD
-        taken = _rows_of(_fill(table.taken, arrays, "plan_taken", -most, most), 3)
-        reached = _rows_of(_fill(table.arrived, arrays, "plan_arrived", -most, most), 3)
+        taken = rows_of(take_sparse(table.taken, arrays, "plan_taken", -most, most), 3)
+        reached = rows_of(take_sparse(table.arrived, arrays, "plan_arrived", -most, most), 3)
         for name, sums in (("taken", table.taken.reshape(-1, 3)[taken]), ("arrived", table.arrived[reached])):
             reward, weight, endings = sums.T
-            possible = (weight > 0) & (abs(reward) <= _ROUNDED * MAX_REWARD * weight)
+            possible = (weight > 0) & (abs(reward) <= ROUNDED * MAX_REWARD * weight)
             if not (possible & (endings >= 0) & (endings <= weight)).all():
                 raise ValueError(f"plan_{name} holds sums that no steps could have left")
-        tried = _fill(table.tried, arrays, "plan_tried", 0, MAX_COUNT)
-        if (table.tried.reshape(-1)[tried] > _ROUNDED * table.taken.reshape(-1, 3)[tried, 1]).any():
+        tried = take_sparse(table.tried, arrays, "plan_tried", 0, MAX_COUNT)
+        if (table.tried.reshape(-1)[tried] > ROUNDED * table.taken.reshape(-1, 3)[tried, 1]).any():
             raise ValueError("plan_tried counts more tries than there were steps")
         return np.unique(taken // self.n_actions), reached
 
     def _fill_outcomes(self, arrays: Arrays) -> None:
         """Read what was paid, and where."""
-        table, known = self.table, int(self.table.at[OUTCOMES])
-        table.outcomes[:] = take(arrays, "plan_outcomes", "float64", table.outcomes.shape, -MAX_REWARD, MAX_REWARD)
-        reward, ended, times = table.outcomes[:known].T
-        distinct = len({*zip(reward, ended, strict=True)}) == known and np.isin(ended, (0, 1)).all()
-        counted = (times >= 1).all() and (times % 1 == 0).all() and times.sum() <= table.at[CREDITED]
-        if not (distinct and counted) or table.outcomes[known:].any():
-            raise ValueError("the planner's outcomes are none that its steps could have left")
-        told = _fill(table.told, arrays, "plan_told", 0, MAX_COUNT)
-        rows = _rows_of(told, MOST_OUTCOMES)
-        if (told % MOST_OUTCOMES >= known).any() or (
-            table.told[rows].sum(axis=1) > _ROUNDED * table.arrived[rows, 1]
-        ).any():
-            raise ValueError("plan_told holds more than what arrived")
+        table = self.table
+        arrived = table.arrived[:, 1]
+        fill_outcomes("plan", arrays, table.outcomes, table.told, arrived, table.at[[OUTCOMES, CREDITED]])
 
     def _fill_visited(self, arrays: Arrays, states: NDArray[np.int64]) -> None:
         """Read the visited states: those that were left, by steps whose reward is known or not."""
@@ -219,24 +220,3 @@ class Planner:
         now, leads = table.at[OPEN], table.leads
         if now >= 0 and not (table.left[now] and table.at[ENTRY] <= leads.length[leads.head[now]]):
             raise ValueError("the planner stands beyond the ways back to a state")
-
-
-def _fill(table: NDArray[np.float64], arrays: Arrays, name: str, low: float, high: float) -> NDArray[np.int64]:
-    """Read the entries of a table that are not 0; gives their places."""
-    flat = table.reshape(-1)
-    entries = take_entries(arrays, f"{name}_entries", flat.size)
-    flat[entries] = take(arrays, name, "float64", entries.shape, low, high)
-    return entries
-
-
-def _rows_of(entries: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """The rows of a table of this width that have any of these places."""
-    return np.unique(entries // width)
-
-
-def take_entries(arrays: Arrays, name: str, size: int) -> NDArray[np.int64]:
-    """Places in a table of this size, each at most once."""
-    entries = take(arrays, name, "int64", (None,), 0, size - 1)
-    if (entries[1:] <= entries[:-1]).any():
-        raise ValueError(f"{name} is not in order, or names a place twice")
-    return entries

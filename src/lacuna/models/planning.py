@@ -74,11 +74,11 @@ from lacuna.methods.memory import (
     PlanTable,
 )
 from lacuna.methods.qlearning import best_value
+from lacuna.models.evidence import note_outcome
 from lacuna.models.factored_model import value_row
-from lacuna.models.filtering import outcome_of
+from lacuna.models.looking import MOST_GAMMA, note_unsure, pairs_together
 from lacuna.models.successors import expand
 
-_MOST_GAMMA = 0.99
 _LEAST_PRODUCT = 0.003
 _PATIENCE, _IMPATIENCE = 3, 0.1
 _LASTING_DOUBT = 0.1
@@ -95,7 +95,9 @@ def credit(experience: Experience, memory: Memory, planner: PlanTable) -> None:
     planner.at[WAIT] = 0 if experience.terminated else planner.at[WAIT] + 1
     levels[HIGHEST] = max(levels[HIGHEST], reward)
     levels[LARGEST] = max(levels[LARGEST], abs(reward))
-    ending, c = 1.0 if experience.terminated else 0.0, note_outcome(experience, planner)
+    planner.at[CREDITED] += 1
+    ending, c = 1.0 if experience.terminated else 0.0, note_outcome(experience, planner.outcomes, planner.at[OUTCOMES])
+    planner.at[OUTCOMES] += 1 if c == planner.at[OUTCOMES] else 0
     visit_all(memory, planner)
     for k in range(K):
         s, x = memory.S[k], memory.S_next[k]
@@ -115,20 +117,6 @@ def credit(experience: Experience, memory: Memory, planner: PlanTable) -> None:
         share = planner.tally[s] / K
         planner.tried[s, action] += share * share
         planner.tally[s] = 0
-
-
-@inner
-def note_outcome(experience: Experience, planner: PlanTable) -> int:
-    """Count an outcome; gives its number, -1 if it is new and there is no room for another."""
-    c, outcomes = outcome_of(experience, planner), planner.outcomes
-    planner.at[CREDITED] += 1
-    if c < 0 and planner.at[OUTCOMES] < outcomes.shape[0]:
-        c = planner.at[OUTCOMES]
-        planner.at[OUTCOMES] += 1
-        outcomes[c, 0], outcomes[c, 1] = experience.reward, 1.0 if experience.terminated else 0.0
-    if c >= 0:
-        outcomes[c, 2] += 1.0
-    return int(c)
 
 
 @inner
@@ -166,19 +154,16 @@ def count_agreed(experience: Experience, learner: Learner, planner: PlanTable) -
         before, _ = add(row, memory.C_next[0], 1, ANYWHERE, learner.counts)
         if before == 0:
             add(memory.S_next[0], row, 1, ANYWHERE, planner.leads)
-    note_agreement(memory, planner)
+    pairs = pairs_together(memory.S_next, planner.tally)
+    note_agreement(pairs, memory, planner)
+    if learner.rules.look > 0:
+        note_unsure(experience, pairs, memory, planner)
 
 
 @inner
-def note_agreement(memory: Memory, planner: PlanTable) -> None:
+def note_agreement(pairs: int, memory: Memory, planner: PlanTable) -> None:
     """Move the mean agreement on by that of the next states: Σ over states of (share of the pathways in it)²."""
-    K, pairs = memory.S_next.shape[0], 0
-    for k in range(K):
-        planner.tally[memory.S_next[k]] += 1
-    for k in range(K):
-        x = memory.S_next[k]
-        pairs += planner.tally[x] ** 2
-        planner.tally[x] = 0
+    K = memory.S_next.shape[0]
     planner.at[STEPS] += 1
     agreement = pairs / (K * K)
     planner.levels[AGREEMENT] += (agreement - planner.levels[AGREEMENT]) / min(planner.at[STEPS] + 1, 1000)
@@ -286,7 +271,7 @@ def backed_up(s: int, a: int, learner: Learner, planner: PlanTable) -> float:
         return float(optimistic)
     q = r / weight
     if goes_on > 0:
-        q += min(rules.gamma, _MOST_GAMMA) * (1.0 - t / weight) * (V / goes_on)
+        q += min(rules.gamma, MOST_GAMMA) * (1.0 - t / weight) * (V / goes_on)
     return float((1.0 - doubt) * q + doubt * max(optimistic, q))
 
 

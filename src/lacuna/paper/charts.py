@@ -12,6 +12,7 @@ from functools import cache
 from typing import Literal
 
 import altair as alt
+import numpy as np
 import polars as pl
 
 from lacuna.mdp.solve import solve
@@ -19,6 +20,8 @@ from lacuna.methods.settings import Settings
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE
 from lacuna.paper.evidence import (
     ALL_METHODS,
+    BASELINES,
+    EARLY,
     MI,
     MI_SYNTHETIC,
     MODELS,
@@ -28,12 +31,19 @@ from lacuna.paper.evidence import (
     STAYED,
     WATER,
     Evidence,
+    Rates,
     Shown,
+    Where,
+    theta_of,
 )
-from lacuna.paper.horizons import BEST, Cell
-from lacuna.paper.points import OF_PATHWAYS, Wanted, by_rate, over_time, style_of
-from lacuna.report.panels import Floor, Panel, chart_of
-from lacuna.report.styles import BLUE, DASHED, ORANGE, SOLID, Style
+from lacuna.paper.horizons import BEST, PLANNED, Cell
+from lacuna.paper.points import OF_PATHWAYS, Drawn, Wanted, by_rate, drawn_by_rate, drawn_over_time, style_of
+from lacuna.paper.verdicts import Sample
+from lacuna.report.axes import Floor, Panel
+from lacuna.report.findings import Lead, count_leads, on_lead
+from lacuna.report.panels import chart_of
+from lacuna.report.styles import BLACK, BLUE, DASHED, INK, ORANGE, SOLID, Style
+from lacuna.running.trials import EARLY as FIRST_STEPS
 from lacuna.study.selection import MEASURES
 from lacuna.study.statistics import mean_interval
 from lacuna.worlds.lake import Lake
@@ -51,6 +61,7 @@ MCOLOR = {
 }  # fmt: skip
 MFOG = {"mfog:0.5,0.0": "fog .5, elsewhere 0", "mfog:0.25,0.1": "fog .25, elsewhere .1"}
 EVERY = Wanted.plain(*ALL_METHODS)
+OUR_DEFAULT = Style("Our default, untuned", BLACK, SOLID, "circle")
 THETAS = {name: f"θ = {name.partition(':')[2]}" for name in STAY_THETAS}
 
 
@@ -73,49 +84,75 @@ def optimum() -> float:
 
 def mcar_theta(seen: Evidence) -> alt.ConcatChart | None:
     """Performance over whole runs against the rate of MCAR missingness."""
-    return _chart(by_rate(seen, EVERY), _rate_panels(), EVERY)
+    return _chart([drawn_by_rate(seen, EVERY)], _rate_panels(), EVERY)
 
 
 def mcar_time(seen: Evidence) -> alt.ConcatChart | None:
     """Performance over time at three rates of MCAR missingness."""
-    return _chart(over_time(seen, EVERY, THETAS), _time_panels(THETAS), EVERY)
+    return _chart([drawn_over_time(seen, EVERY, THETAS)], _time_panels(THETAS), EVERY)
 
 
 def mcolor(seen: Evidence) -> alt.ConcatChart | None:
     """Performance over time where the colour of a cell drives missingness."""
-    return _chart(over_time(seen, EVERY, MCOLOR), _time_panels(MCOLOR), EVERY)
+    return _chart([drawn_over_time(seen, EVERY, MCOLOR)], _time_panels(MCOLOR), EVERY)
 
 
 def mfog(seen: Evidence) -> alt.ConcatChart | None:
     """Performance over time where missingness is more frequent in the fog."""
-    return _chart(over_time(seen, EVERY, MFOG), _time_panels(MFOG), EVERY)
+    return _chart([drawn_over_time(seen, EVERY, MFOG)], _time_panels(MFOG), EVERY)
 
 
-def reward_against_theta(seen: Evidence) -> alt.ConcatChart | None:
-    """Total reward against the rate of MCAR missingness, in one panel that stands by itself."""
-    how = f"means over {seen.basis.in_words}, 95 % intervals"
-    title = f"Total reward per episode ({how}); dotted: the optimum"
+def reward_against_theta(seen: Evidence, cells: Sequence[Cell] = ()) -> alt.ConcatChart | None:
+    """Total reward against the rate of MCAR missingness, in one panel that stands by itself.
+
+    The library's default is among the methods if it was run as long as they were, in the problems of short horizons.
+    """
+    points = by_rate(seen, EVERY)
+    if points.is_empty():
+        return None
+    ours = default_by_rate(cells, int(seen.runs["steps"][0]))
+    more = "" if ours is None else f", ours {ours.row(0, named=True)['n']}"
+    return headline(points, ours, f"{seen.basis.in_words}{more}")
+
+
+def default_by_rate(cells: Sequence[Cell], steps: int) -> pl.DataFrame | None:
+    """Give what the default earns per episode in Lake World at each rate of MCAR; None if it was not run so long."""
+    rows = [
+        (REWARD, OUR_DEFAULT.name, theta_of(cell.missingness), *mean_interval(cell.per_episode[PLANNED]))
+        for cell in cells
+        if (cell.world, cell.steps) == ("lake", steps) and cell.missingness.startswith("mcar:")
+    ]
+    names = ("measure", "series", "x", "mean", "low", "high", "n")
+    return pl.DataFrame(rows, names, orient="row") if rows else None
+
+
+def headline(points: pl.DataFrame, ours: pl.DataFrame | None, trials: str) -> alt.ConcatChart:
+    """Draw the points of the paper's methods, and those of the default."""
+    title = f"Total reward per episode (means over {trials}; 95 % intervals); dotted: the optimum"
     panel = replace(_panel(REWARD, REWARD, against="rate"), title=title)
-    chart = _chart(by_rate(seen, EVERY), [panel], EVERY, columns=1)
-    if chart is not None:
-        chart.concat[0].width, chart.concat[0].height = 560, 300
-        chart.config.legend = alt.LegendConfig(
-            orient="right", title=None, labelFontSize=12, labelLimit=260, rowPadding=7,
-            symbolType="stroke", symbolSize=500, symbolStrokeWidth=2.5, symbolOpacity=1,
-        )  # fmt: skip
+    names = ("series", "x", "mean", "low", "high")
+    parts = [rows.filter(measure=REWARD).select(names) for rows in (points, ours) if rows is not None]
+    whole = pl.concat(parts).with_columns(panel=pl.lit(REWARD))
+    styles = [OUR_DEFAULT, *(one.style for one in EVERY)]
+    chart = chart_of(whole, [panel], styles, columns=1)
+    chart.concat[0].width, chart.concat[0].height = 560, 300
+    chart.config.legend = alt.LegendConfig(
+        orient="right", title=None, labelFontSize=12, labelLimit=260, labelColor=INK, rowPadding=7,
+        symbolType="stroke", symbolSize=500, symbolStrokeWidth=2.5, symbolOpacity=1,
+    )  # fmt: skip
     return chart
 
 
 def choosing_k(seen: Evidence) -> alt.ConcatChart | None:
     """One, five and ten pathways: over time at three rates, and against the rate."""
     wanted = Wanted.plain(*(Shown(model, K) for model in MODELS for K in OF_PATHWAYS))
-    points = _stack(over_time(seen, wanted, THETAS), by_rate(seen, wanted))
-    return _chart(points, [*_time_panels(THETAS), *_rate_panels()], wanted)
+    parts = [drawn_over_time(seen, wanted, THETAS), drawn_by_rate(seen, wanted)]
+    return _chart(parts, [*_time_panels(THETAS), *_rate_panels()], wanted)
 
 
 def mixing(seen: Evidence, missingness: str = "mcar:0.4") -> alt.ConcatChart | None:
     """With mixing of pathways and without, for both models."""
-    rows, panels = [], []
+    parts, panels = [], []
     styles = {
         (K, p): Style(f"K = {K}, mixing" if p else f"K = {K}", colour, DASHED if p else SOLID, shape)
         for K, (colour, shape) in OF_PATHWAYS.items()
@@ -123,12 +160,12 @@ def mixing(seen: Evidence, missingness: str = "mcar:0.4") -> alt.ConcatChart | N
     }
     for model in MODELS:
         wanted = [Wanted(Shown(model, K, p), style) for (K, p), style in styles.items()]
-        found = over_time(seen, wanted, [missingness])
-        if not found.is_empty():
-            rows.append(found.with_columns(panel=pl.concat_str(pl.lit(f"{model} "), "panel")))
+        found = drawn_over_time(seen, wanted, [missingness])
+        here = pl.concat_str(pl.lit(f"{model} "), "panel").alias("panel")
+        parts.append(Drawn(*(rows if rows.is_empty() else rows.with_columns(here) for rows in found)))
         name = str(Shown(model, 10)).partition(", ")[2]
         panels += [_panel(f"{model} {missingness} {measure}", measure, name) for measure in MEASURES]
-    return chart_of(pl.concat(rows), panels, list(styles.values())) if rows else None
+    return _chart(parts, panels, [Wanted(MI_SYNTHETIC, style) for style in styles.values()])
 
 
 def stay(seen: Evidence) -> alt.ConcatChart | None:
@@ -145,26 +182,100 @@ def stay(seen: Evidence) -> alt.ConcatChart | None:
         for epsilon in (0.0, 0.05)
         for may in (False, True)
     ]  # fmt: skip
-    return _chart(over_time(seen, wanted, THETAS), _time_panels(THETAS, (*MEASURES, STAYED)), wanted, columns=4)
+    panels = _time_panels(THETAS, (*MEASURES, STAYED))
+    return _chart([drawn_over_time(seen, wanted, THETAS)], panels, wanted, columns=4)
 
 
 def beyond(seen: Evidence) -> alt.ConcatChart | None:
     """Ours at its one setting, the paper's MI and what could be reached: against the rate, and over time."""
     wanted = Wanted.plain(OURS, *MI, *(KNOWING[name] for name in ("fully-observed", "mi-true-model", REACHABLE)))
-    points = _stack(by_rate(seen, wanted), over_time(seen, wanted, THETAS))
-    if points.is_empty() or str(OURS) not in points["series"]:
+    parts = [drawn_by_rate(seen, wanted), drawn_over_time(seen, wanted, THETAS)]
+    if not any(str(OURS) in part.points["series"] for part in parts if not part.points.is_empty()):
         return None
-    return _chart(points, [*_rate_panels(), *_time_panels(THETAS, (REWARD,))], wanted)
+    # One row for the rates and one for the times: nothing stands below each other that measures the same.
+    times = [replace(panel, shares="over time") for panel in _time_panels(THETAS, (REWARD,))]
+    return _chart(parts, [*_rate_panels(), *times], wanted)
+
+
+# --- what a figure shows, in a sentence ---------------------------------------------------------------------------
+
+
+def _lead(seen: Evidence, one: Shown, others: Sequence[Shown], among: Where, measure: str = REWARD) -> Lead:
+    """How often a method is ahead, under those kinds of missingness under which all were run on all trials."""
+    found = []
+    for name in seen.where(one, *others, among=among):
+        samples = [seen.sample(shown, name, measure) for shown in (one, *others)]
+        if all(np.isfinite(sample.values).all() for sample in samples):
+            first, *rest = (sample.values for sample in samples)
+            found.append((first, rest))
+    return count_leads(found)
+
+
+def _against_baselines(among: Where, where: str) -> Callable[[Evidence], str]:
+    def told(seen: Evidence) -> str:
+        return on_lead(str(MI_SYNTHETIC), "every baseline", _lead(seen, MI_SYNTHETIC, BASELINES, among), where)
+
+    return told
+
+
+def _early_and_whole(seen: Evidence) -> str:
+    early, whole = (_lead(seen, MI_SYNTHETIC, BASELINES, list(THETAS), measure) for measure in (EARLY, REWARD))
+    return (
+        f"{MI_SYNTHETIC} is clearly ahead of every baseline at {early.ahead or 'none'} of {early.cases} rates over the "
+        f"first {FIRST_STEPS:,} steps, at {whole.ahead or 'none'} over all"
+    )
+
+
+def _on_pathways(seen: Evidence) -> str:
+    won = {
+        K: [_lead(seen, Shown(model, 10), [Shown(model, K)], Rates(0)) for model in MODELS]
+        for K in OF_PATHWAYS
+        if K < 10
+    }
+    words = [
+        f"than {'one' if K == 1 else 'five'} in {sum(one.ahead for one in found) or 'none'} of "
+        f"{sum(one.cases for one in found)}"
+        for K, found in won.items()
+    ]
+    return f"Ten pathways earn clearly more {' and '.join(words)} cases"
+
+
+def _on_pairs(what: str, pairs: Sequence[tuple[Sample, Sample]]) -> str:
+    """Say in how many pairs a change makes a difference."""
+    whole = [(a.values, [b.values]) for a, b in pairs if np.isfinite(a.values + b.values).all()]
+    found = count_leads(whole)
+    most = max((abs(float(np.mean(a - b[0]))) for a, b in whole), default=0.0)
+    clear = found.ahead + found.behind
+    told = f"{what} makes a clear difference in {clear or 'none'} of {found.cases} comparisons"
+    return f"{told}; the largest is {most:.2g} per episode" if whole else told
+
+
+def _on_mixing(seen: Evidence) -> str:
+    pairs = [
+        tuple(seen.sample(Shown(model, K, p), "mcar:0.4") for p in (0.1, 0.0)) for model in MODELS for K in (5, 10)
+    ]
+    return _on_pairs("Mixing", pairs)  # type: ignore[arg-type]
+
+
+def _on_staying(seen: Evidence) -> str:
+    cuts = [[seen.only(stay=stay, epsilon=epsilon) for stay in (True, False)] for epsilon in (0.0, 0.05)]
+    pairs = [tuple(cut.sample(MI_SYNTHETIC, name) for cut in both) for both in cuts for name in THETAS]
+    return _on_pairs("A stay action", pairs)  # type: ignore[arg-type]
+
+
+def _on_ours(seen: Evidence) -> str:
+    return on_lead("Ours without planning", "both MI of the paper", _lead(seen, OURS, MI, Rates()), "rates")
 
 
 @dataclass(frozen=True)
 class FigureOfPaper:
-    """A figure: its name here, its title, what it shows, and the function that draws it."""
+    """A figure: its name here, its subject, what it shows, and functions that draw it and say what came out."""
 
     id: str
     title: str
     caption: str
     draw: Callable[[Evidence], alt.ConcatChart | None]
+    told: Callable[[Evidence], str]
 
 
 FIGURES: tuple[FigureOfPaper, ...] = (
@@ -172,40 +283,40 @@ FIGURES: tuple[FigureOfPaper, ...] = (
         "mcar-theta", "More and more goes missing: MCAR",
         "Mean performance over whole runs against θ, the probability that a component of the state is hidden. The "
         "paper's figure 3, top.",
-        mcar_theta,
+        mcar_theta, _against_baselines(Rates(0), "rates above 0"),
     ),
     FigureOfPaper(
         "mcar-time", "Learning over time: MCAR at θ = 0.2, 0.4 and 0.8",
         "Running mean over the episodes completed by each step. The paper's figure 3, bottom, and figure 6.",
-        mcar_time,
+        mcar_time, _early_and_whole,
     ),
     FigureOfPaper(
         "mcolor", "When danger hides itself: MCOLOR",
         "Rates of missingness in green, orange and red cells, for the position only or for the colour too. The paper's "
         "figure 4, top, and figure 7.",
-        mcolor,
+        mcolor, _against_baselines(list(MCOLOR), "settings"),
     ),
     FigureOfPaper(
         "mfog", "When missing means somewhere: MFOG",
         "Missingness inside the fog region and elsewhere. The paper's figure 4, bottom, and figure 8.",
-        mfog,
+        mfog, _against_baselines(list(MFOG), "settings"),
     ),
     FigureOfPaper(
         "choosing-k", "How many pathways: K = 1, 5, 10",
         "Over time at three rates, and against the rate. K = 1 is single imputation. The paper's figure 9.",
-        choosing_k,
+        choosing_k, _on_pathways,
     ),
     FigureOfPaper(
         "mixing", "Mixing pathways",
         "MCAR at θ = 0.4; with mixing, imputed next states change places among pathways with probability 0.1; a "
         "single pathway has nothing to mix. The paper's figure 10.",
-        mixing,
+        mixing, _on_mixing,
     ),
     FigureOfPaper(
         "stay", "Staying in place",
         "MI K=10, synthetic, with and without a ninth action, staying, and with and without random actions. The "
         "paper's figure 11.",
-        stay,
+        stay, _on_staying,
     ),
 )  # fmt: skip
 
@@ -216,7 +327,7 @@ BEYOND = FigureOfPaper(
     "rate, and against yardsticks, dashed, that know what no agent can: Q-learning that sees everything; MI that draws "
     "from the true transitions; QMDP, which has the true model and the exact belief given what was observed and paid. "
     "The dotted line is the optimum.",
-    beyond,
+    beyond, _on_ours,
 )  # fmt: skip
 
 
@@ -251,12 +362,15 @@ def _place(cell: Cell) -> str:
 
 
 def _chart(
-    points: pl.DataFrame, panels: Sequence[Panel], wanted: Sequence[Wanted], columns: int = 3
+    parts: Sequence[Drawn], panels: Sequence[Panel], wanted: Sequence[Wanted], columns: int = 3
 ) -> alt.ConcatChart | None:
-    return None if points.is_empty() else chart_of(points, panels, [one.style for one in wanted], columns)
+    points, trials = (_stack([getattr(part, name) for part in parts]) for name in Drawn._fields)
+    if points.is_empty():
+        return None
+    return chart_of(points, panels, [one.style for one in wanted], columns, None if trials.is_empty() else trials)
 
 
-def _stack(*parts: pl.DataFrame) -> pl.DataFrame:
+def _stack(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     found = [part.with_columns(pl.col("x").cast(pl.Float64)) for part in parts if not part.is_empty()]
     return pl.concat(found, how="diagonal") if found else pl.DataFrame()
 
@@ -264,7 +378,7 @@ def _stack(*parts: pl.DataFrame) -> pl.DataFrame:
 def _panel(key: str, measure: str, more: str = "", against: Literal["rate", "steps"] = "steps") -> Panel:
     title, scale = _SHOWN[measure]
     line, floor = (optimum(), FLOOR) if measure == REWARD else (None, None)
-    return Panel(key, f"{title}, {more}" if more else title, scale, against, line, floor)
+    return Panel(key, f"{title}, {more}" if more else title, scale, against, line, floor, shares=measure)
 
 
 def _rate_panels() -> list[Panel]:

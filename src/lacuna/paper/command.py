@@ -32,6 +32,9 @@ def paper(
             help="Also choose settings on 8 draws of five trials each, and report each choice on 20 fresh trials.",
         ),
     ] = False,
+    frontier: Annotated[
+        bool, typer.Option("--frontier", help="Also every method in every world; with --full about an hour more.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
 ) -> None:
     """Reproduce the paper: run its studies, judge its claims, draw its figures, write one page. Stop it at any time."""
@@ -42,7 +45,7 @@ def paper(
         raise ValueError(f"out is {out}, which is not a folder")
     try:
         with _watching() as watch:
-            gathered = gather(out, Request(full, continuing, honest), workers=workers, watch=watch)
+            gathered = gather(out, Request(full, continuing, honest, frontier), workers=workers, watch=watch)
     except RunsFailedError as error:
         typer.echo(f"lacuna: {error}", err=True)
         raise typer.Exit(1) from error

@@ -11,20 +11,31 @@ import polars as pl
 from markupsafe import Markup
 
 from lacuna.files import write_whole
+from lacuna.frontier.section import frontier_sections
 from lacuna.paper.charts import BEYOND, FIGURES, FigureOfPaper, optimum, reward_against_theta, short_horizons
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons
+from lacuna.paper.diagrams import drawings
 from lacuna.paper.evidence import BASELINES, DRAWS, MI_SYNTHETIC, READINGS, REWARD, SELECTIONS, Draw, Evidence, Shown
 from lacuna.paper.horizons import Cell, judge_cells
 from lacuna.paper.points import Wanted, by_rate
-from lacuna.paper.tables import beyond_section, claims_table, horizons_section, in_short, in_words, outcome, ways_of
-from lacuna.paper.verdicts import Basis, Finding, most_wrong_by_chance
-from lacuna.paper.world_chart import worlds
+from lacuna.paper.tables import (
+    beyond_section,
+    claims_table,
+    counted_verdicts,
+    horizons_section,
+    in_short,
+    in_words,
+    outcome,
+    ways_of,
+)
+from lacuna.paper.verdicts import Basis, Finding, FullStudy, most_wrong_by_chance
 from lacuna.quantities import counted, duration
 from lacuna.report.files import FORMATS, spec_of, write_files
+from lacuna.report.forest import bar
 from lacuna.report.page import Figure, Page, Section, Switch, details, facts, numbers, paragraphs, when
-from lacuna.report.styles import DARK
-from lacuna.report.tables import Text, table
+from lacuna.report.styles import DARK, in_dark
+from lacuna.report.tables import Text, joined, table
 
 Shows = Mapping[tuple[str, ...], Evidence]
 """What the page shows, by the options of its switches."""
@@ -66,7 +77,7 @@ def write_page(
     ways = [(reading, selection) for reading in READINGS for selection in SELECTIONS if (reading, selection) in judged]
     shows = {in_words(way): Evidence.of(runs, *way, draws) for way in ways}
     figures = _figures(folder, shows)
-    _write_headline_figure(folder, list(shows.values()))
+    _write_headline_figure(folder, list(shows.values()), horizons)
     beyond = _drawn(BEYOND, folder, shows)
     page = Page(
         "The paper, reproduced",
@@ -81,6 +92,7 @@ def write_page(
                 beyond_section(comparisons, ways, beyond.html() if beyond.variants else Markup("")),
             ),
             Section("horizons", "Short horizons", _horizons(folder, horizons, about), "Horizons"),
+            *frontier_sections(folder),
             Section("run", "The run", _run(folder, runs, shows, about)),
         ],
         [Switch("Reading", _options(shows, 0)), Switch("Settings chosen", _options(shows, 1))],
@@ -106,7 +118,7 @@ def _lead() -> Markup:
     )
 
 
-# --- the headline: what came out, in plain words and three numbers ------------------------------------------------
+# --- the headline: what came out, in plain words, a bar and two numbers ----------------------------------------------
 
 
 def headline(shows: Shows, findings: Sequence[Finding], about: Mapping[str, Any], runs: pl.DataFrame) -> Markup:
@@ -117,8 +129,9 @@ def headline(shows: Shows, findings: Sequence[Finding], about: Mapping[str, Any]
         verdicts = Counter[str](finding.verdict for finding in here)
         ours, best = _where_the_paper_looks_closest(seen)
         text = " ".join([*_on_rewards(ours, best), _on_claims(verdicts, seen.basis), *_by_chance(seen, here)])
-        three = numbers(_three_numbers(ours, verdicts, about, runs))
-        blocks.append(Markup('<div {}><p class="short">{}</p>{}</div>').format(when(*options), text, three))
+        two = numbers(_two_numbers(ours, about, runs))
+        whole = Markup('<div {}><p class="short">{}</p>{}{}</div>')
+        blocks.append(whole.format(when(*options), text, _bars(here, FullStudy.read()) if here else "", two))
     return Markup("\n").join(blocks) + _reading_hints(shows) + _what_more(about)
 
 
@@ -165,14 +178,27 @@ def _by_chance(seen: Evidence, findings: Sequence[Finding]) -> Iterator[str]:
         yield f"Of the {decided} verdicts at most {wrong:.1f} are expected to be wrong by chance."
 
 
-def _three_numbers(
-    ours: _Point, verdicts: Mapping[str, int], about: Mapping[str, Any], runs: pl.DataFrame
-) -> Iterator[tuple[Text, Text]]:
-    """The three numbers that matter, each with what it is."""
+def _bars(findings: Sequence[Finding], full: FullStudy) -> Markup:
+    """Draw how many claims hold, fail and are undecided: by the findings of one way, and by the full study."""
+    reading, selection = findings[0].way
+    rows = [bar(counted_verdicts(finding.verdict for finding in findings), f"This run, {findings[0].basis.in_words}")]
+    for way in dict.fromkeys([(reading, selection), (reading, "held-out")]):
+        found = [word for claim in CLAIMS if (word := full.of(claim.id, way)) is not None]
+        rows.append(bar(counted_verdicts(found), f"The full study, {full.trials[way[1]]}"))
+    differ = sum(full.of(finding.claim, finding.way) not in (None, finding.verdict) for finding in findings)
+    told = Markup(
+        '<span class="quiet">Claims that ✓ hold, ✗ do not, ? are undecided. The full study (<code>{}</code>) was run '
+        "before; its verdicts come with lacuna. {} of {} verdicts of this run differ from those of the full study on "
+        '{}: <a href="#claims">flagged below</a>.</span>'
+    ).format(full.command, differ or "None", len(findings), full.trials[selection])
+    return joined([*rows, paragraphs(told)])
+
+
+def _two_numbers(ours: _Point, about: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[tuple[Text, Text]]:
+    """The two numbers that matter, each with what it is."""
     if ours is not None:
         reach = "" if ours["low"] is None else f", 95 % interval {ours['low']:.1f} to {ours['high']:.1f}"
         yield f"{ours['mean']:.1f}", f"reward per episode of {ours['series']}, θ = {ours['x']:g}{reach}"
-    yield Markup("{} <small>of {}</small>").format(verdicts["supported"], len(CLAIMS)), "claims hold"
     took = f", {duration(about['seconds'])}" if about.get("runs_made_now") == runs.height else ""
     yield _large(int(runs["steps"].sum())), f"steps in {runs.height:,} runs{took}"
 
@@ -220,21 +246,20 @@ def _claims(findings: Sequence[Finding], figures: Sequence[Figure]) -> Markup:
         "What would decide each claim was fixed in the code beforehand, with its reason. A claim holds if every part "
         "of it does: the whole 95 % interval of the effect, over trials paired by their random numbers, has to lie "
         "where the claim puts it. Held out, the interval is over the means of independent draws of tuning and fresh "
-        "trials. The effect shown is that of the part that decides. Open a row for its definition and all its parts; "
-        "click on a column to sort.",
+        "trials. The effect shown is that of the part that decides: a dot with its interval, shaded where it has to "
+        "lie. Beside it is the verdict of the full study, with a flag where it differs. Open a row for its definition "
+        "and all its parts; click on a column to sort.",
     )
-    return intro + claims_table(findings, {figure.id: figure.title for figure in figures})
+    return intro + claims_table(findings, {figure.id: figure.kicker for figure in figures}, FullStudy.read())
 
 
 def _figures(folder: Path, shows: Shows) -> list[Figure]:
-    world = spec_of(worlds())
-    write_files(world, folder / "figures", "worlds")
-    caption = (
-        "Lake World, dry and flooded: 8 × 8 cells, from the start S to the goal G. The agent sees row, column and "
-        "colour; red and orange warn of water here or to the right. The flood comes and goes; the bridge is never "
-        "under water. In the fog more goes missing under MFOG. The paper's figure 2."
-    )
-    figures = [Figure("worlds", "The world", caption, {(): world}, {(): _links("worlds")})]
+    figures = []
+    for name, subject, caption, draw in drawings():
+        spec = spec_of(draw())
+        write_files(spec, folder / "figures", name)
+        title = spec["usermeta"]["heading"]
+        figures.append(Figure(name, title, caption, {(): spec}, {(): _links(name)}, subject))
     drawn = [_drawn(figure, folder, shows) for figure in FIGURES]
     return figures + [figure for figure in drawn if figure.variants]
 
@@ -243,19 +268,24 @@ def _drawn(figure: FigureOfPaper, folder: Path, shows: Shows) -> Figure:
     """Draw a figure for each reading and way of choosing settings that has something to show, and write its files."""
     charts = {options: figure.draw(seen) for options, seen in shows.items()}
     specs = {options: spec_of(chart) for options, chart in charts.items() if chart is not None}
+    for options, spec in specs.items():
+        spec["usermeta"] |= {"heading": figure.told(shows[options])}
     links = {}
     for i, (options, spec) in enumerate(specs.items()):
         name = figure.id if i == 0 else "-".join([figure.id, *options]).replace(" ", "-")
         write_files(spec, folder / "figures", name)
         links[options] = _links(name)
-    return Figure(figure.id, figure.title, figure.caption, specs, links)
+    title = next((spec["usermeta"]["heading"] for spec in specs.values()), figure.title)
+    return Figure(figure.id, title, figure.caption, specs, links, figure.title)
 
 
-def _write_headline_figure(folder: Path, shows: Sequence[Evidence]) -> None:
-    """Write the headline figure by itself, for use elsewhere: on fresh trials if there are any."""
-    chart = reward_against_theta(next((seen for seen in shows if seen.held_out), shows[0]))
+def _write_headline_figure(folder: Path, shows: Sequence[Evidence], cells: Sequence[Cell]) -> None:
+    """Write the headline figure by itself, light and dark, for use elsewhere: on fresh trials if there are any."""
+    chart = reward_against_theta(next((seen for seen in shows if seen.held_out), shows[0]), cells)
     if chart is not None:
-        write_files(spec_of(chart), folder / "figures", "headline")
+        spec = spec_of(chart)
+        write_files(spec, folder / "figures", "headline")
+        write_files(in_dark(spec), folder / "figures", "headline-dark")
 
 
 def _horizons(folder: Path, cells: Sequence[Cell], about: Mapping[str, Any]) -> Markup:
@@ -270,7 +300,8 @@ def _horizons(folder: Path, cells: Sequence[Cell], about: Mapping[str, Any]) -> 
             "average over all steps so far. The dotted line is that policy. The yardstick, dashed, knows the model and "
             "the mechanism."
         )
-        figure = Figure("horizons", outcome(verdicts), caption, {(): spec}, {(): _links("horizons")}).html()
+        subject, files = "Regret at short horizons", _links("horizons")
+        figure = Figure("horizons", outcome(verdicts), caption, {(): spec}, {(): files}, subject).html()
     return horizons_section(cells, verdicts, figure, reduced=about.get("form") == "reduced")
 
 
@@ -280,10 +311,11 @@ def _links(name: str) -> dict[str, str]:
 
 def _all_figures(figures: Sequence[Figure], findings: Sequence[Finding]) -> Markup:
     intro = paragraphs(
-        "Lines are means over trials, bands 95 % intervals (Student's t), each method at its best hyper-parameters. "
+        "Thick lines are means over trials, each method at its best hyper-parameters. Thin lines are single trials "
+        "where there are five of them; bands, there on request, are 95 % intervals (Student's t). "
         "Point at a chart, or tap on it, for its values; click on a method to switch it off, in all charts. Steps in "
         "water and path length have logarithmic axes, as in the paper. The axis of rewards ends at −100: methods that "
-        "fail fall far below. The dotted line is the optimum of one who sees everything.",
+        "fail fall far below, and arrows say how far. The dotted line is the optimum of one who sees everything.",
     )
     judged = {finding.claim for finding in findings}
     parts = []

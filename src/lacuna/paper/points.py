@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -47,6 +48,8 @@ _STYLES: dict[str, tuple[str, tuple[int, ...], str]] = {
     "qmdp": (BROWN, DASHED, "triangle-down"), "qmdp-rewards": (PURPLE, DASHED, "diamond"),
     "optimum": (GREY, DOTTED, "cross"),
 }  # fmt: skip
+_EVERY = 3
+"""Of the steps of a curve, every so many are drawn of a single trial."""
 _DASHES = {"mi-synthetic": SOLID, "mi-conservative": DASHED}
 
 
@@ -72,15 +75,31 @@ class Wanted:
         return tuple(cls(shown, style_of(shown)) for shown in methods)
 
 
+class Drawn(NamedTuple):
+    """What a chart is drawn from: means with their intervals, and the trials behind them where these are few.
+
+    A row of ``trials``: ``panel``, ``series``, ``trial``, ``x`` and ``value``. It is empty held out, where an interval
+    is over the draws.
+    """
+
+    points: pl.DataFrame
+    trials: pl.DataFrame
+
+
 def by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> pl.DataFrame:
     """Give the three measures of whole runs against the rate of MCAR missingness.
 
     Held out, the episode that a run did not complete counts as one that ended at the horizon; as published it is left
     out.
     """
+    return drawn_by_rate(seen, wanted).points
+
+
+def drawn_by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> Drawn:
+    """Give the same with the trials behind it."""
     runs = _chosen(seen, wanted)
     if runs.is_empty():
-        return runs
+        return Drawn(runs, runs)
     suffix = "_with_open" if seen.held_out else ""
     rates = {name: theta_of(name) for name in runs["missingness"].unique() if name.startswith("mcar:")}
     long = (
@@ -90,7 +109,7 @@ def by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> pl.DataFrame:
         .select(*_ROW, "x", *(pl.col(measure + suffix).alias(measure) for measure in MEASURES))
         .unpivot(MEASURES, index=[*_ROW, "x"], variable_name="measure")
     )
-    return _points(long, seen).with_columns(panel=pl.col("measure"))
+    return _drawn(long, seen, pl.col("measure"))
 
 
 def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[str]) -> pl.DataFrame:
@@ -98,15 +117,20 @@ def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[st
 
     A point is there only if every trial had completed an episode by then.
     """
+    return drawn_over_time(seen, wanted, missingness).points
+
+
+def drawn_over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[str]) -> Drawn:
+    """Give the same with the trials behind it, at fewer steps."""
     runs = _chosen(seen, wanted, list(missingness))
     if runs.is_empty():
-        return runs
+        return Drawn(runs, runs)
     curves = seen.table.select(_COLUMNS)[runs["row"]]
     runs = pl.concat([runs.select(_ROW), curves], how="horizontal")
-    steps = runs.select(pl.col("curve_step").explode().unique().sort()).to_series()
+    steps = thinned(runs.select(pl.col("curve_step").explode().unique().sort()).to_series())
     long = (
         runs.explode(_COLUMNS)
-        .filter(pl.col("curve_step").is_in(thinned(steps).implode()))
+        .filter(pl.col("curve_step").is_in(steps.implode()))
         .with_columns(
             *((pl.col(column) / _if_any("curve_episodes")).alias(measure) for measure, column in _CURVES.items()),
             (pl.col("curve_idle") / pl.col("curve_step")).alias(STAYED),
@@ -114,7 +138,8 @@ def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[st
         .rename({"curve_step": "x"})
         .unpivot([*MEASURES, STAYED], index=[*_ROW, "x"], variable_name="measure")
     )
-    return _points(long, seen).with_columns(panel=pl.concat_str("missingness", "measure", separator=" "))
+    few = steps.reverse().gather_every(_EVERY)
+    return _drawn(long, seen, pl.concat_str("missingness", "measure", separator=" "), pl.col("x").is_in(few.implode()))
 
 
 def _if_any(column: str) -> pl.Expr:
@@ -148,6 +173,21 @@ def _choice(seen: Evidence, fixed: tuple[tuple[str, bool | float], ...], wanted:
     named = pl.DataFrame(names, schema=schema, orient="row")
     chosen = (seen.only(**dict(fixed)) if fixed else seen).chosen
     return chosen.join(named, on=Shown._fields, nulls_equal=True).select(*COLUMNS.setting, "series", "draw")
+
+
+def _drawn(long: pl.DataFrame, seen: Evidence, panel: pl.Expr, lines_at: pl.Expr | None = None) -> Drawn:
+    """Put values of single trials together: means with intervals, and the trials where they are drawn."""
+    points = _points(long, seen).with_columns(panel=panel)
+    if seen.held_out:
+        return Drawn(points, pl.DataFrame())
+    there = points.select(*_KEYS, "measure").unique()
+    kept = long.drop_nulls("value").join(there, on=(*_KEYS, "measure"), how="semi", maintain_order="left")
+    lines = kept.filter(lines_at) if lines_at is not None else kept
+    return Drawn(
+        points,
+        lines.select(panel.alias("panel"), "series", "trial", "x", pl.col("value").round_sig_figs(3))
+        .sort("panel", "series", "trial", "x"),
+    )  # fmt: skip
 
 
 def _points(long: pl.DataFrame, seen: Evidence) -> pl.DataFrame:

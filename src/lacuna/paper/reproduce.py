@@ -4,7 +4,8 @@ The reduced studies are parts of the full ones: the same runs under the same nam
 for one is run again for the other. The study of short horizons is the exception: reduced, its runs are shorter too.
 
 Everything is in one folder: ``store/``, all runs ever made there; ``results.parquet``, those this command asked for;
-``claims.json``, what they say of each claim; ``horizons.json``, what they say of short horizons; and the page.
+``claims.json``, what they say of each claim; ``horizons.json``, what they say of short horizons; ``frontier.json``,
+what every method earns in every world, if it was asked for; and the page.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import polars as pl
 
 from lacuna import __version__
 from lacuna.files import write_whole
+from lacuna.frontier import studies as frontier
+from lacuna.frontier.section import FILE
 from lacuna.paper.claims import judge
 from lacuna.paper.comparison import Comparisons, against_tuned, against_untuned
 from lacuna.paper.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
@@ -145,11 +148,12 @@ class RunsFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Request:
-    """What is wanted: every run or the reduced form, one reading or both, and whether choices are confirmed."""
+    """What is wanted: every run or the reduced form, one reading or both, confirmed choices, and the frontier."""
 
     full: bool = False
     continuing: bool = False
     honest: bool = False
+    frontier: bool = False
 
     @property
     def form(self) -> Form:
@@ -185,6 +189,8 @@ class Gathered:
     """The worlds and kinds of missingness in which every method has one fixed setting."""
     horizons: Sequence[Cell]
     """What was run at short horizons."""
+    frontier: dict[str, Any] | None = None
+    """What every method earns in every world, if that was asked for."""
 
 
 def gather(
@@ -220,12 +226,15 @@ def gather(
         runs.make(f"ours and the yardsticks, trials from {trials[0]}", beyond)
     horizons = horizon_studies(request.form, folder)
     runs.make("short horizons", horizons)
+    everywhere = None
+    if request.frontier:
+        everywhere = frontier.gather(runs.make, runs.table, folder / "frontier", request.form)
     table = runs.table()
     if table.height < len(runs.ids):
         raise RunsFailedError("a file of results was damaged meanwhile; the same command makes its runs again")
     about = _about(out, request, runs, table, draws) | {"seconds": round(time.monotonic() - began, 1)}
     untuned = [(world, name) for world, _, name in beyond[-1].problems]
-    return Gathered(out, request, table, about, draws, untuned, cells_of(_of(horizons, table)))
+    return Gathered(out, request, table, about, draws, untuned, cells_of(_of(horizons, table)), everywhere)
 
 
 def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
@@ -249,8 +258,11 @@ def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
     write_whole(claims, f"{text},\n{_choices(gathered)}\n}}\n".encode())
     short = {"form": request.form} | as_data(gathered.horizons)
     write_whole(horizons, f"{json.dumps(short, indent=1, ensure_ascii=False)}\n".encode())
+    more = [] if gathered.frontier is None else [out / FILE]
+    for path in more:
+        frontier.write(gathered.frontier or {}, path)
     page = write_page(out, table, findings, compared, gathered.about, gathered.draws, gathered.horizons)
-    return findings, (results, claims, horizons, page)
+    return findings, (results, claims, horizons, *more, page)
 
 
 def _choices(gathered: Gathered) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
@@ -15,15 +16,15 @@ from lacuna.paper.horizons import (
     PLANNED,
     WITHOUT,
     Judged,
-    Outcome,
     Verdicts,
     counts,
     gap_closed,
     judged_apart,
 )
 from lacuna.paper.horizons import Cell as Problem
-from lacuna.paper.verdicts import Answer, Finding
+from lacuna.paper.verdicts import Answer, Finding, FullStudy
 from lacuna.quantities import number_text
+from lacuna.report.forest import Estimate, Part, forest, reach
 from lacuna.report.page import details, facts, paragraphs, when
 from lacuna.report.tables import Cell, Row, Text, bounds_text, interval_cell, short_number, table
 from lacuna.study.statistics import Interval, mean_interval
@@ -33,6 +34,7 @@ Way = tuple[str, str]
 
 _SIGNS = {"supported": "✓", "not supported": "✗", "undecided": "?"}
 _ORDER = tuple(_SIGNS)
+_CLASSES = {word: word.replace(" ", "-") for word in _SIGNS}
 
 
 def ways_of(findings: Sequence[Finding]) -> list[Way]:
@@ -48,12 +50,12 @@ def in_words(way: Sequence[str]) -> tuple[str, ...]:
 # --- the claims ---------------------------------------------------------------------------------------------------
 
 
-def claims_table(findings: Sequence[Finding], titles: dict[str, str]) -> Markup:
+def claims_table(findings: Sequence[Finding], titles: dict[str, str], full: FullStudy) -> Markup:
     """Make the table: verdicts at a glance, and behind each row what was compared; `titles` are those of figures."""
     ways = ways_of(findings)
     found = {(finding.claim, *finding.way): finding for finding in findings}
     rows = [
-        _row(claim, [found[claim.id, *way] for way in ways if (claim.id, *way) in found], titles)
+        _row(claim, [found[claim.id, *way] for way in ways if (claim.id, *way) in found], titles, full)
         for claim in CLAIMS
         if any((claim.id, *way) in found for way in ways)
     ]
@@ -61,9 +63,15 @@ def claims_table(findings: Sequence[Finding], titles: dict[str, str]) -> Markup:
     return Markup('<div class="cards wide-first">{}</div>').format(table(heads, rows))
 
 
-def verdict(word: str) -> Markup:
-    """Mark a verdict by its sign, its word and its colour."""
-    return Markup('<span class="verdict {}">{} {}</span>').format(word.replace(" ", "-"), _SIGNS[word], word)
+def verdict(word: str, says: str = "") -> Markup:
+    """Mark a verdict by its sign, its word, or what it says instead, and its colour."""
+    return Markup('<span class="verdict {}">{} {}</span>').format(_CLASSES[word], _SIGNS[word], says or word)
+
+
+def counted_verdicts(found: Iterable[str]) -> list[Part]:
+    """Count verdicts, as parts of a bar."""
+    n = Counter(found)
+    return [Part(n[word], word, sign, _CLASSES[word]) for word, sign in _SIGNS.items()]
 
 
 def interval(found: Finding | Answer) -> str:
@@ -84,8 +92,8 @@ def _short(value: float) -> str:
     return number_text(value, ".3g" if abs(value) < 1000 else ",.0f")
 
 
-def _row(claim: Claim, findings: Sequence[Finding], titles: dict[str, str]) -> Row:
-    cells = [_verdict_cell(finding) for finding in findings]
+def _row(claim: Claim, findings: Sequence[Finding], titles: dict[str, str], full: FullStudy) -> Row:
+    cells = [_verdict_cell(finding, full.of(finding.claim, finding.way)) for finding in findings]
     sections = ", ".join(part.split()[0] for part in claim.section.split(", "))
     where = Markup('{}, <a href="#figure-{}">figure</a>').format(sections, claim.figure)
     return Row(
@@ -95,9 +103,30 @@ def _row(claim: Claim, findings: Sequence[Finding], titles: dict[str, str]) -> R
     )
 
 
-def _verdict_cell(finding: Finding) -> Cell:
-    text = Markup('{}<br><span class="quiet">{}</span>').format(verdict(finding.verdict), interval(finding))
+def _verdict_cell(finding: Finding, full: str | None) -> Cell:
+    """The verdict, what decided it as a picture and in numbers, and what the full study says."""
+    unit = f" {finding.unit}, wanted {finding.deciding.wanted}" if finding.effect is not None else ""
+    beside = Markup("")
+    if full is not None:
+        flag = Markup(' <span class="differs">≠ differs</span>') if full != finding.verdict else ""
+        beside = Markup(' <span class="quiet">full study: {}{}</span>').format(verdict(full), flag)
+    text = Markup('<div class="judged">{}{}</div>{}<div class="quiet">{}{}</div>').format(
+        verdict(finding.verdict), beside, _picture(finding.deciding, finding.verdict), interval(finding), unit
+    )
     return Cell(text, f"{_ORDER.index(finding.verdict)} {finding.verdict}")
+
+
+def _estimate(part: Answer) -> Estimate | None:
+    if part.effect is None:
+        return None
+    return Estimate(part.effect, part.low, part.high, (part.region.low, part.region.high))
+
+
+def _picture(part: Answer, word: str, scale: tuple[float, float] | None = None) -> Markup:
+    """An effect with its interval and the region where it is wanted; nothing if there is no effect."""
+    found = _estimate(part)
+    told = f"{interval(part)} {part.unit}, wanted {part.wanted}: {word}"
+    return Markup("") if found is None else forest(found, _CLASSES[word], told, scale)
 
 
 def _definition(claim: Claim, titles: dict[str, str]) -> Markup:
@@ -114,12 +143,23 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
         yield Markup("<h4>{}: {}, {}</h4>").format(words, verdict(finding.verdict), finding.basis.in_words)
         if finding.note:
             yield paragraphs(finding.note)
+        scales = {}
+        for key in {(part.unit, part.wanted) for part in finding.parts}:
+            alike = [_estimate(part) for part in finding.parts if (part.unit, part.wanted) == key]
+            drawn = [one for one in alike if one is not None]
+            scales[key] = reach(drawn) if drawn else None
         rows: list[Sequence[Text | Cell]] = [
-            [part.label, Cell(interval(part), part.effect), part.unit, part.wanted, verdict(part.verdict)]
+            [part.label, Cell(_effect(part, scales[part.unit, part.wanted]), part.effect), part.unit, part.wanted,
+             verdict(part.verdict)]
             for part in finding.parts
-        ]
+        ]  # fmt: skip
         parts = table(["Comparison", "Effect, 95 % interval", "Unit", "Wanted", "Verdict"], rows)
         yield details(f"All {len(rows)} comparisons", parts) if len(rows) > 1 else parts
+
+
+def _effect(part: Answer, scale: tuple[float, float] | None) -> Markup:
+    """An effect in a table of such: on the scale of those that measure the same."""
+    return Markup("{}{}").format(interval(part), _picture(part, part.verdict, scale))
 
 
 # --- ours without planning ------------------------------------------------------------------------------------------
@@ -341,14 +381,9 @@ def _judged(found: Judged | None) -> Cell:
     if found is None:
         return Cell("–", None)
     text = Markup('{}<br><span class="quiet">{}</span><br>{}').format(
-        short_number(found.ahead.estimate), bounds_text(found.ahead), _sign(found.outcome)
+        short_number(found.ahead.estimate), bounds_text(found.ahead), verdict(_OUTCOMES[found.outcome], found.outcome)
     )
     return Cell(text, found.ahead.estimate)
-
-
-def _sign(word: Outcome) -> Markup:
-    like = _OUTCOMES[word]
-    return Markup('<span class="verdict {}">{} {}</span>').format(like.replace(" ", "-"), _SIGNS[like], word)
 
 
 def _share(found: Interval | None) -> Cell:

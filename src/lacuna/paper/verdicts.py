@@ -11,8 +11,10 @@ Intervals are Student's t at `LEVEL`. A claim that asks for several things at on
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from math import inf
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -94,10 +96,11 @@ class Answer:
     verdict: Verdict
     note: str = ""
     margin: float = field(default=-inf, repr=False)
+    region: Region = field(default=Region(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {name: value for name, value in vars(self).items() if name != "margin"}
+        return {name: value for name, value in vars(self).items() if name not in ("margin", "region")}
 
 
 class Asked(Protocol):
@@ -119,7 +122,7 @@ class Ask:
 
     def answer(self, level: float) -> Answer:
         """Compare; undecided where something is missing, or where the trials say nothing about their spread."""
-        blank = Answer(self.label, None, None, None, self.unit, str(self.wanted), "undecided")
+        blank = Answer(self.label, None, None, None, self.unit, str(self.wanted), "undecided", region=self.wanted)
         if self.sample.gaps:
             return replace(blank, note="; ".join(self.sample.gaps))
         if not np.isfinite(self.sample.values).all():
@@ -202,6 +205,7 @@ class Finding:
     unit: str
     parts: tuple[Answer, ...]
     note: str
+    deciding: Answer
 
     @property
     def way(self) -> tuple[str, str]:
@@ -210,7 +214,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("basis", "parts")}
+        plain = {name: value for name, value in vars(self).items() if name not in ("basis", "parts", "deciding")}
         return plain | self.basis._asdict() | {"parts": [part.as_dict() for part in self.parts]}
 
 
@@ -233,8 +237,46 @@ def decide(claim: str, basis: Basis, asked: Sequence[Asked]) -> Finding:
     shown = min(next(filter(None, groups), parts[:1]), key=lambda part: part.margin)
     return Finding(
         claim, basis, verdict, shown.effect, shown.low, shown.high, shown.unit, parts,
-        _note(verdict, shown, parts, len(refuted)),
+        _note(verdict, shown, parts, len(refuted)), shown,
     )  # fmt: skip
+
+
+class FullStudy(NamedTuple):
+    """The verdicts of the full study that comes with this version of lacuna: 34,560 runs for each reading, and more."""
+
+    command: str
+    finished: str
+    trials: dict[str, str]
+    """What the verdicts rest on, by the way of choosing settings."""
+    verdicts: dict[str, dict[str, Verdict]]
+    """By claim, then by way, written as ``reading selection``."""
+
+    @classmethod
+    def read(cls) -> FullStudy:
+        """Read the file that lies beside this module.
+
+        Examples
+        --------
+        >>> FullStudy.read().of("mcar-mi-robust", ("episodic", "held-out"))
+        'undecided'
+        """
+        return cls(**json.loads(files(__package__).joinpath("full_study.json").read_text(encoding="utf-8")))
+
+    def of(self, claim: str, way: tuple[str, str]) -> Verdict | None:
+        """Give its verdict on a claim; None if it has none."""
+        return self.verdicts.get(claim, {}).get(" ".join(way))
+
+
+def in_brief(results: dict[str, Any]) -> dict[str, Any]:
+    """Cut what ``claims.json`` says of a full study down to its verdicts: the content of ``full_study.json``."""
+    verdicts: dict[str, dict[str, str]] = {}
+    trials: dict[str, str] = {}
+    for found in results["findings"]:
+        way = f"{found['reading']} {found['selection']}"
+        verdicts.setdefault(found["claim"], {})[way] = found["verdict"]
+        trials[found["selection"]] = Basis("", found["selection"], found["trials"], found["draws"]).in_words
+    about = {name: results["about"][name] for name in ("command", "finished")}
+    return about | {"trials": trials, "verdicts": verdicts}
 
 
 def most_wrong_by_chance(findings: Sequence[Finding]) -> float:

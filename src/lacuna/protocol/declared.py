@@ -91,6 +91,9 @@ def read_settings(data: Mapping[str, Any], wrong: list[str]) -> Settings | None:
             known = ("method", *SETTINGS)
             wrong.append(f"{place} is not a key{nearest(key, known)}; there are {', '.join(known)}")
             continue
+        if key == "lag" and value != 0:
+            wrong.append(f"{place} is {shown(value)}; a trial takes in no late contexts, so it must be 0")
+            continue
         try:
             SETTINGS[key].checked(place, value)
         except ValueError as error:

@@ -112,7 +112,7 @@ class TrialFile:
         """The name of the trial."""
         return self.trial.name
 
-    @property
+    @cached_property
     def actions(self) -> tuple[str, ...]:
         """The names of the actions."""
         return tuple(self.trial.actions)
@@ -191,7 +191,7 @@ class TrialFile:
         reward = self.reward
         return {
             "trial": self.trial.model_dump() | {"update": update},
-            "settings": self.settings.as_dict(),
+            "settings": self.settings.for_file(),
             "allocation": {
                 "rule": {self.rule.name: self.rule.parameters},
                 "bounds": self.bounds,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import isclose, log
 from typing import Any, NamedTuple
 
-from lacuna.methods.settings import Rules
+from lacuna.methods.settings import LATER, Rules
 from lacuna.protocol.file import TrialFile
 from lacuna.validation import shown
 
@@ -32,6 +32,9 @@ class Numbers(NamedTuple):
     def read(cls, written: Any, file: TrialFile) -> Numbers:
         """Take them from a log, if they are those of this file but for the last digits."""
         own = cls.of(file).written
+        if isinstance(written, Mapping):
+            # Of settings that came later than the log.
+            written = {name: own[name] for name in LATER} | dict(written)
         if not isinstance(written, Mapping) or set(written) != set(own):
             raise ValueError(f"the numbers of the trial are {shown(written)}; they must be those of {', '.join(own)}")
         found = {name: _read(name, written[name], value) for name, value in own.items()}

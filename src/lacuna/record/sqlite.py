@@ -17,9 +17,12 @@ from typing import Self
 
 from lacuna.record.log import START, Entry, Head, seal
 from lacuna.record.sqlite_file import (
+    FAILURES,
     SCHEMA,
+    SEQS,
     check_header,
     connect,
+    failed,
     identity,
     make_durable,
     make_file,
@@ -33,18 +36,18 @@ from lacuna.validation import shown, whole_number
 
 _PAGE = 256  # events read at once: a reader that stops between pages holds nothing up
 
-# One look-up for each trial: SQLite would read every event for SELECT DISTINCT.
 _TRIALS = (
-    "WITH RECURSIVE known (trial) AS (SELECT min(trial) FROM event UNION ALL "
-    "SELECT (SELECT min(event.trial) FROM event WHERE event.trial > known.trial) FROM known "
-    "WHERE known.trial IS NOT NULL) SELECT trial FROM known WHERE trial IS NOT NULL"
+    "SELECT name FROM trial WHERE EXISTS "
+    "(SELECT * FROM event WHERE id >= trial.number * :seqs AND id < (trial.number + 1) * :seqs) ORDER BY name"
 )
-_LAST = "SELECT seq, chain FROM event WHERE trial = ? ORDER BY seq DESC LIMIT 1"
-_FROM = "SELECT seq, body, body_hash, chain FROM event WHERE trial = ? AND seq >= ? ORDER BY seq LIMIT ?"
-_INSERT = "INSERT INTO event (trial, seq, body, body_hash, chain) VALUES (?, ?, ?, ?, ?)"
+_NAME = "INSERT OR IGNORE INTO trial (name) VALUES (?)"
+_NUMBER = "SELECT number FROM trial WHERE name = ?"
+_LAST = "SELECT id, chain FROM event WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_FROM = "SELECT seq, body, body_hash, chain FROM event WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+_INSERT = "INSERT INTO event (id, body, body_hash, chain) VALUES (?, ?, ?, ?)"
 _INSERT_KEY = "INSERT INTO decision_key (trial, p, t, seq) VALUES (?, ?, ?, ?)"
 _FIND = "SELECT seq FROM decision_key WHERE trial = ? AND p = ? AND t = ?"
-_REDACT = "UPDATE event SET body = NULL WHERE trial = ? AND seq = ?"
+_REDACT = "UPDATE event SET body = NULL WHERE id = ?"
 _PUT_SNAPSHOT = "INSERT OR REPLACE INTO snapshot (trial, seq, content, digest) VALUES (?, ?, ?, ?)"
 _FORGET = (
     "DELETE FROM snapshot WHERE trial = ? AND seq NOT IN "
@@ -70,7 +73,10 @@ class SqliteStore:
         self._lock = lock
         self._only_reads = lock is None
         self._identity = identity(path)
-        self._head = self._stored_head()
+        with told(path, "read"):
+            (self._number,) = connection.execute(_NUMBER, (trial,)).fetchone()
+            self._first, self._last = self._number * SEQS, (self._number + 1) * SEQS - 1
+            self._head = self._stored_head()
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], trial: str) -> Self:
@@ -94,7 +100,7 @@ class SqliteStore:
                 check_header(real)
             else:
                 make_file(real)
-            return cls._opened(real, lock, lambda known: _new(real, trial, known))
+            return cls._opened(real, lock, lambda connection: _new(real, trial, connection))
         except BaseException:
             release(lock)
             raise
@@ -116,13 +122,13 @@ class SqliteStore:
         check_header(real)
         lock = take_lock(real) if write else None
         try:
-            return cls._opened(real, lock, lambda known: _chosen(real, trial, known))
+            return cls._opened(real, lock, lambda connection: _chosen(real, trial, connection))
         except BaseException:
             release(lock)
             raise
 
     @classmethod
-    def _opened(cls, path: Path, lock: int | None, choose: Callable[[list[str]], str]) -> Self:
+    def _opened(cls, path: Path, lock: int | None, choose: Callable[[sqlite3.Connection], str]) -> Self:
         connection = connect(path, "ro" if lock is None else "rw")
         try:
             with told(path, "opened"):
@@ -131,7 +137,7 @@ class SqliteStore:
                 found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
                 if tuple(sql for (sql,) in found) != SCHEMA:
                     raise StoreError(f"{path} cannot be opened: its tables are not those of a store of lacuna")
-                trial = choose([name for (name,) in connection.execute(_TRIALS)])
+                trial = choose(connection)
             return cls(path, connection, trial, lock)
         except BaseException:
             connection.close()
@@ -145,7 +151,10 @@ class SqliteStore:
     @property
     def head(self) -> Head:
         """The end of the log: for a writer as it saw it last, for a reader as it is now."""
-        return self._stored_head() if self._only_reads else self._head
+        if not self._only_reads:
+            return self._head
+        with told(self._path, "read"):
+            return self._stored_head()
 
     def append(self, bodies: Sequence[Body], keys: Sequence[tuple[str, int, int]] = ()) -> None:
         """Store events that continue the log, with their decision keys (p, t, seq), durably and all at once.
@@ -153,7 +162,7 @@ class SqliteStore:
         Each body holds its number, its kind and its time. `StoreConflictError` if the log does not end where this
         writer saw it end, or one of the decisions is there.
         """
-        trial = self._trial
+        first, number = self._first, self._number
         with self._transaction() as connection:
             entries = seal(self._head, bodies)
             if self._stored_head() != self._head:
@@ -161,9 +170,9 @@ class SqliteStore:
                     f"{self._path} does not end with event {self._head.seq} as this writer left it: another one wrote "
                     "to it, so this one must stop"
                 )
-            connection.executemany(_INSERT, [(trial, *entry) for entry in entries])
+            connection.executemany(_INSERT, [(first + seq, *hashed) for seq, *hashed in entries])
             try:
-                connection.executemany(_INSERT_KEY, [(trial, *key) for key in keys])
+                connection.executemany(_INSERT_KEY, [(number, *key) for key in keys])
             except sqlite3.IntegrityError as error:
                 raise StoreConflictError(f"{self._path} {self._which_is_there(keys)}") from error
         if entries:
@@ -172,16 +181,18 @@ class SqliteStore:
     def _which_is_there(self, keys: Sequence[tuple[str, int, int]]) -> str:
         """Say which key is stored already; within the transaction, so the new ones count as well."""
         for p, t, seq in keys:
-            (found,) = self._connection.execute(_FIND, (self._trial, p, t)).fetchone() or (seq,)
+            (found,) = self._connection.execute(_FIND, (self._number, p, t)).fetchone() or (seq,)
             if found != seq:
                 return f"holds the decision of participant {p[:4]}… at t {t} already, as event {found}"
         return "was given the same decision twice"
 
     def read(self, first: int = 0) -> Iterator[Entry]:
         """Give the events from number `first` on, as they are stored: `lacuna.record.log.verify` checks them."""
+        first = max(0, first)
         while True:
             with told(self._path, "read"):
-                rows = self._connection.execute(_FROM, (self._trial, first, _PAGE)).fetchall()
+                place = self._first + first, self._last
+                rows = self._connection.execute(_FROM, (*place, _PAGE)).fetchall()
             for row in rows:
                 yield Entry(*row)
             if len(rows) < _PAGE:
@@ -191,15 +202,18 @@ class SqliteStore:
     def entry(self, seq: int) -> Entry:
         """Give one event."""
         with told(self._path, "read"):
-            row = self._connection.execute(_FROM, (self._trial, seq, 1)).fetchone()
+            place = self._first + max(0, seq), self._last
+            row = self._connection.execute(_FROM, (*place, 1)).fetchone()
         if row is None or row[0] != seq:
             raise StoreError(f"{self._path} holds no event {seq} of the trial {self._trial!r}")
         return Entry(*row)
 
     def find(self, p: str, t: int) -> int | None:
         """Give the number of the event that is decision (p, t); None if there is none."""
-        with told(self._path, "read"):
-            row = self._connection.execute(_FIND, (self._trial, p, t)).fetchone()
+        try:
+            row = self._connection.execute(_FIND, (self._number, p, t)).fetchone()
+        except FAILURES as error:
+            raise failed(self._path, "read", error) from error
         return None if row is None else int(row[0])
 
     def put_snapshot(self, seq: int, content: bytes, keep: int | None = SNAPSHOTS_KEPT) -> None:
@@ -209,8 +223,8 @@ class SqliteStore:
             raise ValueError(f"a snapshot is of event {seq}; the log goes from event 0 to event {self._head.seq}")
         most = -1 if keep is None else whole_number("the number of snapshots to keep", keep, 1)
         with self._transaction() as connection:
-            connection.execute(_PUT_SNAPSHOT, (self._trial, seq, content, sha256(content).digest()))
-            connection.execute(_FORGET, (self._trial, self._trial, most))
+            connection.execute(_PUT_SNAPSHOT, (self._number, seq, content, sha256(content).digest()))
+            connection.execute(_FORGET, (self._number, self._number, most))
 
     def get_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
         """Give the last snapshot that is not damaged, of event `at_most` or before; None if there is none."""
@@ -219,7 +233,7 @@ class SqliteStore:
                 continue
             # A page that SQLite cannot read damages one snapshot only; the one before may be whole.
             with suppress(sqlite3.DatabaseError):
-                content, digest = self._connection.execute(_SNAPSHOT, (self._trial, seq)).fetchone()
+                content, digest = self._connection.execute(_SNAPSHOT, (self._number, seq)).fetchone()
                 if isinstance(content, bytes) and sha256(content).digest() == digest:
                     return seq, content
         return None
@@ -227,19 +241,19 @@ class SqliteStore:
     def snapshots(self) -> list[int]:
         """Give the events of which there are snapshots, in order."""
         with told(self._path, "read"):
-            return [seq for (seq,) in self._connection.execute(_SNAPSHOTS, (self._trial,))]
+            return [seq for (seq,) in self._connection.execute(_SNAPSHOTS, (self._number,))]
 
     def put_source(self, content: bytes) -> str:
         """Store the content of a source, and give its SHA-256 as hexadecimal digits."""
         digest = sha256(content).hexdigest()
         with self._transaction() as connection:
-            connection.execute(_PUT_SOURCE, (self._trial, digest, content))
+            connection.execute(_PUT_SOURCE, (self._number, digest, content))
         return digest
 
     def source(self, digest: str) -> bytes:
         """Give the content of a source by its SHA-256."""
         with told(self._path, "read"):
-            row = self._connection.execute(_SOURCE, (self._trial, digest)).fetchone()
+            row = self._connection.execute(_SOURCE, (self._number, digest)).fetchone()
         if row is None:
             raise StoreError(f"{self._path} holds no source {shown(digest)}")
         content = row[0]
@@ -255,9 +269,10 @@ class SqliteStore:
         """
         with self._transaction() as connection:
             for seq in seqs:
-                if connection.execute(_REDACT, (self._trial, seq)).rowcount != 1:
+                is_ours = 0 <= seq < SEQS
+                if not is_ours or connection.execute(_REDACT, (self._first + seq,)).rowcount != 1:
                     raise StoreError(f"{self._path} holds no event {shown(seq)} of the trial {self._trial!r}")
-            connection.executemany(_FORGET_SOURCE, [(self._trial, digest) for digest in sources])
+            connection.executemany(_FORGET_SOURCE, [(self._number, digest) for digest in sources])
         with told(self._path, "written anew"):
             self._connection.execute("VACUUM")
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -282,13 +297,12 @@ class SqliteStore:
         self.close()
 
     def _stored_head(self) -> Head:
-        with told(self._path, "read"):
-            row = self._connection.execute(_LAST, (self._trial,)).fetchone()
+        row = self._connection.execute(_LAST, (self._first, self._last)).fetchone()
         if row is None:
             return START
-        if not isinstance(row[0], int) or not isinstance(row[1], bytes):
+        if not isinstance(row[1], bytes):
             raise StoreError(f"{self._path} cannot be read: its last event is damaged")
-        return Head(*row)
+        return Head(row[0] - self._first, row[1])
 
     def _check_writable(self) -> None:
         if self._lock is None:
@@ -301,26 +315,34 @@ class SqliteStore:
         """All or nothing. Nobody else can write between the first look and the commit."""
         self._check_writable()
         connection = self._connection
-        with told(self._path, "written"):
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                # SQLite undoes some failed transactions by itself.
-                with suppress(sqlite3.Error):
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                raise
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException as error:
+            # SQLite undoes some failed transactions by itself.
+            with suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            if isinstance(error, FAILURES):
+                raise failed(self._path, "written", error) from error
+            raise
 
 
-def _new(path: Path, trial: str, known: list[str]) -> str:
-    if trial in known:
+def _known(connection: sqlite3.Connection) -> list[str]:
+    """The trials in a file, those that have an event."""
+    return [name for (name,) in connection.execute(_TRIALS, {"seqs": SEQS})]
+
+
+def _new(path: Path, trial: str, connection: sqlite3.Connection) -> str:
+    if trial in _known(connection):
         raise StoreError(f"{path} holds the trial {trial!r} already")
+    connection.execute(_NAME, (trial,))
     return trial
 
 
-def _chosen(path: Path, trial: str | None, known: list[str]) -> str:
+def _chosen(path: Path, trial: str | None, connection: sqlite3.Connection) -> str:
+    known = _known(connection)
     if trial is None and len(known) == 1:
         return known[0]
     there = f"it holds {', '.join(map(shown, known))}" if known else "it holds none"

@@ -13,19 +13,29 @@ from urllib.parse import quote
 from lacuna.files import sync_folder
 from lacuna.record.store import StoreBusyError, StoreError
 
-FORMAT = 1
+FORMAT = 2
 _APPLICATION = 0x6C616375  # "lacu"
 _PATIENCE = 5.0  # seconds until a transaction of another program counts as stuck
 
+FAILURES = (sqlite3.Error, OverflowError)
+"""Whatever SQLite raises."""
+
+SEQS = 1 << 40
+"""Event `seq` of trial number `n` has the id ``n * SEQS + seq``."""
+
+# Decisions of about the same time lie together, whoever they are of: few pages change between two checkpoints.
+# Events have a single number as their key: then SQLite fills one page after the other. With a key of two columns it
+# moves the rows of neighbouring pages about, and a commit writes half as many pages again.
 SCHEMA = (
-    "CREATE TABLE decision_key (trial TEXT NOT NULL, p TEXT NOT NULL, t INTEGER NOT NULL, seq INTEGER NOT NULL, "
-    "PRIMARY KEY (trial, p, t)) WITHOUT ROWID",
-    "CREATE TABLE event (trial TEXT NOT NULL, seq INTEGER NOT NULL, body BLOB, body_hash BLOB NOT NULL, "
-    "chain BLOB NOT NULL, PRIMARY KEY (trial, seq)) WITHOUT ROWID",
-    "CREATE TABLE snapshot (trial TEXT NOT NULL, seq INTEGER NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL, "
-    "PRIMARY KEY (trial, seq))",
-    "CREATE TABLE source (trial TEXT NOT NULL, digest TEXT NOT NULL, content BLOB NOT NULL, "
+    "CREATE TABLE decision_key (trial INTEGER NOT NULL, p TEXT NOT NULL, t INTEGER NOT NULL, seq INTEGER NOT NULL, "
+    "PRIMARY KEY (trial, t, p)) WITHOUT ROWID",
+    "CREATE TABLE event (id INTEGER PRIMARY KEY, body BLOB, body_hash BLOB NOT NULL, chain BLOB NOT NULL, "
+    f"trial INTEGER AS (id / {SEQS}) VIRTUAL, seq INTEGER AS (id % {SEQS}) VIRTUAL)",
+    "CREATE TABLE snapshot (trial INTEGER NOT NULL, seq INTEGER NOT NULL, content BLOB NOT NULL, "
+    "digest BLOB NOT NULL, PRIMARY KEY (trial, seq))",
+    "CREATE TABLE source (trial INTEGER NOT NULL, digest TEXT NOT NULL, content BLOB NOT NULL, "
     "PRIMARY KEY (trial, digest))",
+    "CREATE TABLE trial (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
 )
 
 
@@ -34,8 +44,13 @@ def told(path: Path, done: str) -> Iterator[None]:
     """Turn whatever SQLite raises into one sentence."""
     try:
         yield
-    except (sqlite3.Error, OverflowError) as error:
-        raise StoreError(f"{path} cannot be {done}: {' '.join(str(error).split())}") from error
+    except FAILURES as error:
+        raise failed(path, done, error) from error
+
+
+def failed(path: Path, done: str, error: Exception) -> StoreError:
+    """What SQLite raised, as one sentence."""
+    return StoreError(f"{path} cannot be {done}: {' '.join(str(error).split())}")
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:

@@ -18,7 +18,7 @@ function choices() {
     if (on && on !== inputs[0]) found.set(one.dataset.switch, on.value);
   }
   for (const name of hidden) found.append("off", name);
-  for (const [name, usual] of Object.entries(usually)) if (pressed.get(name) !== usual) found.append("changed", name);
+  for (const [name, on] of pressed) found.append(on ? "with" : "without", name);
   return String(found);
 }
 
@@ -39,7 +39,8 @@ function readAddress() {
   }
   hidden.clear();
   found.getAll("off").forEach((name) => hidden.add(name));
-  for (const [name, usual] of Object.entries(usually)) pressed.set(name, found.getAll("changed").includes(name) ? !usual : usual);
+  pressed.clear();
+  for (const [word, on] of [["with", true], ["without", false]]) found.getAll(word).forEach((name) => pressed.set(name, on));
 }
 
 function follow() {

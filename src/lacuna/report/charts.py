@@ -11,7 +11,8 @@ from itertools import pairwise
 import altair as alt
 import polars as pl
 
-from lacuna.report.panels import LABELS, Panel, chart_of
+from lacuna.report.axes import Panel
+from lacuna.report.panels import LABELS, chart_of
 from lacuna.report.styles import Style, styles_of
 from lacuna.study.outcomes import Measure, Outcomes, rate_of
 from lacuna.study.summaries import Scores, curves, differences, means, trial_curves
@@ -51,7 +52,11 @@ def learning_curves(outcomes: Outcomes, measure: Measure | None = None) -> alt.C
     found = curves(trials.rename({"panel": "task"})).rename({"task": "panel"}).with_columns(_ROUND)
     shown = sorted(set(trials["trial"]))[:_TRIALS]
     lines = trials.filter(pl.col("trial").is_in(shown)).with_columns(pl.col("value").round_sig_figs(4))
-    panels = [Panel(task, task, close_up=_close_up(found.filter(panel=task), outcomes.methods)) for task in drawn]
+    places = dict(outcomes.runs.select("task", "place").iter_rows())
+    by_place = found.with_columns(place=pl.col("panel").replace_strict(places))
+    ends = {place: _close_up(by_place.filter(place=place), outcomes.methods) for place in set(by_place["place"])}
+    # The tasks of a place are drawn on the same scale.
+    panels = [Panel(task, task, close_up=ends[places[task]], shares=places[task]) for task in drawn]
     few = lines if lines.height <= _ROWS else None
     return chart_of(found, panels, styles(outcomes), trials=few)
 

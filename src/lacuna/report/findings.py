@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from lacuna.quantities import number_text
 from lacuna.study.outcomes import Outcomes
-from lacuna.study.statistics import paired_difference
+from lacuna.study.statistics import LEVEL, Values, holm, paired_difference, paired_p_value
 from lacuna.study.summaries import Scores, leaders
 
 _MOST = 3
@@ -102,6 +104,58 @@ def on_profile(scores: Scores, outcomes: Outcomes, level: float = 0.75) -> str:
             return f"{first} reaches a score of {level:g} most often: in {a} of runs, {second} in {b}"
         return f"No clear difference between the best in how often they reach a score of {level:g}"
     return "How often each score is reached"
+
+
+class Lead(NamedTuple):
+    """In how many of some cases one series is clearly ahead of every other, and clearly behind at least one."""
+
+    ahead: int
+    behind: int
+    cases: int
+
+    @property
+    def open(self) -> int:
+        """In how many it is neither."""
+        return self.cases - self.ahead - self.behind
+
+
+def count_leads(cases: Sequence[tuple[Values, Sequence[Values]]]) -> Lead:
+    """Compare one series with others, trial by trial, in several cases.
+
+    To be ahead of every other, the largest p value counts; to be behind at least one, the smallest, times their number.
+    Cases are corrected by Holm's method.
+
+    Examples
+    --------
+    >>> mine, theirs, other = [5.0, 6.0, 7.0], [1.0, 2.1, 3.2], [9.0, 1.0, 4.0]
+    >>> count_leads([(mine, [theirs])]), count_leads([(theirs, [mine])]), count_leads([(mine, [theirs, other])]).open
+    (Lead(ahead=1, behind=0, cases=1), Lead(ahead=0, behind=1, cases=1), 1)
+    """
+    p_values, ahead = [], []
+    for one, others in cases:
+        p = [paired_p_value(one, other) for other in others]
+        more = [np.mean(one) > np.mean(other) for other in others]
+        first = max((p[i] if more[i] else 1.0) for i in range(len(others)))
+        last = len(others) * min((1.0 if more[i] else p[i]) for i in range(len(others)))
+        p_values.append(min(first, last, 1.0))
+        ahead.append(first <= last)
+    clear = [p <= 1 - LEVEL for p in holm(p_values)] if p_values else []
+    won = sum(is_clear and is_ahead for is_clear, is_ahead in zip(clear, ahead, strict=True))
+    return Lead(won, sum(clear) - won, len(cases))
+
+
+def on_lead(who: str, whom: str, found: Lead, where: str) -> str:
+    """Say how often one is clearly ahead of every one of some others, and how often clearly behind one of them.
+
+    Examples
+    --------
+    >>> on_lead("mine", "every baseline", Lead(2, 0, 9), "rates")
+    'mine is clearly ahead of every baseline at 2 of 9 rates, and nowhere clearly behind'
+    >>> on_lead("mine", "every baseline", Lead(0, 1, 9), "rates")
+    'mine is clearly ahead of every baseline at none of 9 rates, and clearly behind one at 1'
+    """
+    behind = f"clearly behind one at {found.behind}" if found.behind else "nowhere clearly behind"
+    return f"{who} is clearly ahead of {whom} at {found.ahead or 'none'} of {found.cases} {where}, and {behind}"
 
 
 def _at(trials: pl.DataFrame, share: float) -> pl.DataFrame:

@@ -41,13 +41,15 @@ function config() {
 }
 
 // Rows as they were, from columns (see _columns in page.py).
+function valuesOf(column) {
+  if (Array.isArray(column)) return column;
+  const of = column.of ?? column.runs.flatMap(([level, n]) => Array(n).fill(level));
+  return of.map((i) => column.levels[i]);
+}
 function rowsOf(columns) {
-  const read = Object.entries(columns).map(([name, values]) => [
-    name, Array.isArray(values) ? (i) => values[i] : (i) => values.levels[values.of[i]],
-    Array.isArray(values) ? values.length : values.of.length,
-  ]);
-  const n = read.length ? read[0][2] : 0;
-  return Array.from({ length: n }, (_, i) => Object.fromEntries(read.map(([name, at]) => [name, at(i)])));
+  const read = Object.entries(columns).map(([name, column]) => [name, valuesOf(column)]);
+  const n = read.length ? read[0][1].length : 0;
+  return Array.from({ length: n }, (_, i) => Object.fromEntries(read.map(([name, values]) => [name, values[i]])));
 }
 
 // --- switches ---------------------------------------------------------------------------------------------------
@@ -132,7 +134,8 @@ async function draw(figure) {
   note.hidden = holds(key);
   note.textContent = `Not run with this choice; shown: ${key.split("|").join(", ")}.`;
   const result = await vegaEmbed(drawing, spec, {
-    mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(), tooltip: { theme: isDark() ? "dark" : "light" },
+    mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(),
+    tooltip: { theme: isDark() ? "dark" : "light", formatTooltip: (value, sanitize) => tooltipOf(spec, value, sanitize) },
   });
   if (figure.state !== state) return result.finalize();
   drawn.get(figure)?.finalize();
@@ -148,18 +151,17 @@ async function draw(figure) {
 const extras = {
   lowest: "Close-up of high rewards", closer: "Close-up of high rewards", intervals: "Intervals", trials: "Trials",
 };
-const usually = { lowest: false, closer: true, intervals: true, trials: true };
-const pressed = new Map(Object.entries(usually));
+// What a reader chose; until then each chart has its own way, which its parameters tell.
+const pressed = new Map();
 
 const has = (spec, name) => (spec.params ?? []).some((param) => param.name === name);
+const given = (spec, name) => spec.params.find((param) => param.name === name).value;
+const isPressed = (spec, name) => pressed.get(name) ?? (name === "lowest" ? false : given(spec, name));
 
 function applyChoices({ view, spec }) {
   if (has(spec, "hidden")) view.signal("hidden", [...hidden]);
-  for (const name of ["intervals", "trials", "closer"]) if (has(spec, name)) view.signal(name, pressed.get(name));
-  if (has(spec, "lowest")) {
-    const usual = spec.params.find((param) => param.name === "lowest").value;
-    view.signal("lowest", pressed.get("lowest") ? spec.usermeta.close_up : usual);
-  }
+  for (const name of ["intervals", "trials", "closer"]) if (has(spec, name)) view.signal(name, isPressed(spec, name));
+  if (has(spec, "lowest")) view.signal("lowest", isPressed(spec, "lowest") ? spec.usermeta.close_up : given(spec, "lowest"));
   view.run();
 }
 
@@ -196,7 +198,7 @@ function legendOf(spec) {
     return entry;
   });
   for (const [name, words] of Object.entries(extras)) {
-    if (has(spec, name)) entries.push(button("extra", name, pressed.get(name), words));
+    if (has(spec, name)) entries.push(button("extra", name, isPressed(spec, name), words));
   }
   return entries;
 }
@@ -208,19 +210,20 @@ function button(kind, name, on, ...content) {
   made.dataset.name = name;
   made.setAttribute("aria-pressed", String(on));
   made.append(...content);
-  made.addEventListener("click", () => toggle(kind, name));
+  made.addEventListener("click", () => toggle(kind, name, made.getAttribute("aria-pressed") === "true"));
   return made;
 }
 
-function toggle(kind, name) {
-  if (kind === "extra") pressed.set(name, !pressed.get(name));
+function toggle(kind, name, on) {
+  if (kind === "extra") pressed.set(name, !on);
   else if (!hidden.delete(name)) hidden.add(name);
   showChoices();
 }
 
 function showChoices() {
   for (const each of document.querySelectorAll(".legend button")) {
-    const on = each.className === "extra" ? pressed.get(each.dataset.name) : !hidden.has(each.dataset.name);
+    const [, spec] = variantOf(each.closest("figure"));
+    const on = each.className === "extra" ? isPressed(spec, each.dataset.name) : !hidden.has(each.dataset.name);
     each.setAttribute("aria-pressed", String(on));
   }
   drawn.forEach(applyChoices);

@@ -50,6 +50,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 import vl_convert
@@ -172,7 +173,7 @@ class Page:
                 footer=self.footer,
                 settings=as_json(settings),
                 library=_library(),
-                script=joined(map(_part, ("page.js", "downloads.js", "address.js"))),
+                script=joined(map(_part, ("page.js", "tooltip.js", "downloads.js", "address.js"))),
             )
         )
 
@@ -192,6 +193,8 @@ class Figure:
         what does not depend on switches.
     files
         Links for each variant: what a link says, and where it leads.
+    kicker
+        What the figure is about, above a title that says what it shows.
     """
 
     id: str
@@ -199,13 +202,14 @@ class Figure:
     caption: Text
     variants: Mapping[tuple[str, ...], Spec]
     files: Mapping[tuple[str, ...], Mapping[str, str]] = field(default_factory=dict)
+    kicker: str = ""
 
     def html(self, more: Text = "") -> Markup:
         """The figure as HTML, `more` below its caption; the chart is drawn when it is about to be seen."""
         data = {"|".join(options): _compact(spec) for options, spec in self.variants.items()}
         return Markup("""
 <figure class="chart" id="figure-{id}" aria-labelledby="title-{id}">
-<h3 id="title-{id}">{title}</h3>
+{kicker}<h3 id="title-{id}">{title}</h3>
 <div class="legend" role="group" aria-label="Shown in the charts"></div>
 <p class="note" hidden></p>
 <div role="img" aria-labelledby="title-{id}" aria-describedby="caption-{id} finding-{id}">
@@ -216,6 +220,7 @@ class Figure:
 </figure>
 """).format(
             id=self.id,
+            kicker=Markup('<p class="kicker">{}</p>\n').format(self.kicker) if self.kicker else "",
             title=self.title,
             finding=next(iter(self.variants.values()), {}).get("description", ""),
             caption=self.caption,
@@ -307,7 +312,7 @@ def _switch(switch: Switch) -> Markup:
 
 
 def _compact(spec: Spec) -> Spec:
-    """The specification with its rows as columns, texts by their number in a list: a fraction of the size."""
+    """The specification with its rows as columns, repeated values by their number in a list: a fraction of the size."""
     rest = {name: value for name, value in spec.items() if name not in {"datasets", "$schema"}}
     return rest | {"datasets": {name: _columns(rows) for name, rows in spec.get("datasets", {}).items()}}
 
@@ -316,10 +321,13 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        if all(isinstance(value, str) for value in values):
-            levels = list(dict.fromkeys(values))
+        levels = list(dict.fromkeys(values))
+        # Few values stand over and over again: each once, and which one it is, or for how many rows in turn.
+        if all(isinstance(value, str) for value in values) or 8 * len(levels) < len(values):
             place = {level: i for i, level in enumerate(levels)}
-            columns[name] = {"levels": levels, "of": [place[value] for value in values]}
+            runs = [[place[level], len(list(same))] for level, same in groupby(values)]
+            short = {"runs": runs} if 3 * len(runs) < len(values) else {"of": [place[value] for value in values]}
+            columns[name] = {"levels": levels} | short
         else:
             columns[name] = values
     return columns

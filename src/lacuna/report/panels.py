@@ -1,4 +1,6 @@
-"""Panels of a chart: means as lines, intervals as bands, and the values of all series under the pointer.
+"""Panels of a chart: means as lines, intervals as bands or trials as thin lines, values under the pointer.
+
+Series differ by colour, dash and marker. A mean below the end of a cut axis is an arrow with its value.
 
 A chart of panels is an `altair.ConcatChart` whose rows lie beside it as plain data, so it can be shown in a notebook,
 saved, or put on a page (`lacuna.report.page`), where its series can be switched off.
@@ -7,56 +9,22 @@ saved, or put on a page (`lacuna.report.page`), where its series can be switched
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import ceil, floor, log10
-from typing import Any, Literal, NamedTuple
+from json import dumps
+from typing import Any, NamedTuple
 
 import altair as alt
 import polars as pl
 
 from lacuna.quantities import number_text
-from lacuna.report.styles import BLACK, Style
+from lacuna.report.axes import DENSE, NAMES_OF_X, Panel, bottom, extent, horizontal, vertical
+from lacuna.report.styles import BLACK, HALO, INK, LINE, SOFT, WHITE, Style
 
-Against = Literal["rate", "steps", "log steps", "score", "category"]
-_NAMES_OF_X: dict[Against, str] = {"rate": "θ", "steps": "steps", "log steps": "steps", "score": "score"}
-_DENSE = ("steps", "score")
 LABELS = 170
 """Pixels for the names of categories."""
-_INK, _SOFT, _LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
-
-
-class Floor(NamedTuple):
-    """Where a linear axis ends though values lie below, which would squash all others; and where in the close-up."""
-
-    lowest: float
-    close_up: float
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel: the rows whose ``panel`` is `key`, under a title, on a scale that fits what they measure."""
-
-    key: str
-    title: str
-    scale: Literal["linear", "log", "share"] = "linear"
-    against: Against = "steps"
-    """What lies along the horizontal axis: against steps or a score there are many points, against a rate a few.
-
-    Categories lie along the vertical axis instead, where there is room for their names, and the measure along the
-    horizontal one.
-    """
-    line: float | None = None
-    """A level to mark, such as the optimum."""
-    floor: Floor | None = None
-    """For a linear scale; the panels of a chart share one."""
-    close_up: float | None = None
-    """For a linear scale: where it may begin instead of at the lowest mean, if the chart has a choice ``closer``."""
-    axis: str = "missing rate θ"
-    """What lies along the horizontal axis, if that is not steps."""
-    span: tuple[float, float] = (0, 1)
-    """From where to where rates go."""
-    whole: bool = False
-    """Whether the axis goes far enough for all intervals, not only for all means."""
+FEW_TRIALS = 5
+"""With so few trials an interval says little, as its own width is chance: the trials themselves are drawn instead."""
+_MARKERS = 4
+"""On a curve, which has too many points to mark them all."""
 
 
 def chart_of(
@@ -77,7 +45,8 @@ def chart_of(
     columns
         How many panels side by side.
     trials
-        Rows with ``panel``, ``series``, ``trial``, ``x`` and ``value``: a thin line for each trial.
+        Rows with ``panel``, ``series``, ``trial``, ``x`` and ``value``: a thin line for each trial. If there are at
+        most `FEW_TRIALS`, intervals are shown on request only.
     """
     present = set(points["series"])
     seen = [style for style in styles if style.name in present]
@@ -88,7 +57,8 @@ def chart_of(
     categories = ["category"] if "category" in points.columns else []
     rows = points.filter(on_axis & wanted).select("panel", "series", *categories, "x", "mean", "low", "high")
     meta: dict[str, Any] = {}
-    choices: dict[str, Any] = {"intervals": True} if any(panel.against != "category" for panel in drawn) else {}
+    enough = trials is None or trials["trial"].n_unique() > FEW_TRIALS
+    choices: dict[str, Any] = {"intervals": enough} if any(panel.against != "category" for panel in drawn) else {}
     choices |= {} if trials is None else {"trials": True}
     choices |= {"closer": True} if any(panel.close_up is not None for panel in drawn) else {}
     for lowest, close_up in {panel.floor for panel in drawn if panel.floor}:
@@ -97,14 +67,16 @@ def chart_of(
     chart = laid_out(
         [
             (_panel_of_categories if panel.against == "category" else _panel)(
-                panel, rows.filter(panel=panel.key), seen, _Place(i, trials is not None)
+                panel, rows.filter(panel=panel.key), seen, _Place(i, trials is not None, _sharing(panel, drawn, rows))
             )
             for i, panel in enumerate(drawn)
         ],
         rows.to_dicts(), seen, columns, **choices,
     )  # fmt: skip
     if trials is not None:
-        chart.datasets |= {"trials": trials.select("panel", "series", "trial", "x", "value").to_dicts()}
+        on_axis = (pl.col("value") > 0) | ~pl.col("panel").is_in(logarithmic)
+        lines = trials.filter(on_axis & wanted).select("panel", "series", "trial", "x", "value")
+        chart.datasets |= {"trials": lines.to_dicts()}
     chart.description = " ".join(_finding(panel, rows.filter(panel=panel.key)) for panel in drawn)
     chart.usermeta |= meta
     return chart
@@ -157,25 +129,32 @@ def print_config() -> dict[str, Any]:
     """Give the looks of a chart on paper; a page brings its own."""
     return {
         "font": "Helvetica, Arial, sans-serif",
-        "background": "#ffffff",
+        "background": WHITE,
         "view": alt.ViewConfig(stroke=None),
         "axis": alt.AxisConfig(
-            labelColor=_SOFT, titleColor=_SOFT, gridColor=_LINE, domainColor=_LINE, tickColor=_LINE,
+            labelColor=SOFT, titleColor=SOFT, gridColor=LINE, domainColor=LINE, tickColor=LINE,
             titleFontWeight="normal", labelFontSize=11, titleFontSize=11,
         ),
-        "title": alt.TitleConfig(color=_INK, fontSize=12, fontWeight=600, anchor="start"),
+        "title": alt.TitleConfig(color=INK, fontSize=12, fontWeight=600, anchor="start"),
         "legend": alt.LegendConfig(
-            orient="top", columns=4, labelFontSize=12, labelLimit=260, offset=16, columnPadding=16, title=None,
+            orient="top", columns=4, labelFontSize=12, labelColor=INK,
+            labelLimit=260, offset=16, columnPadding=16, title=None,
             symbolType="stroke", symbolSize=500, symbolStrokeWidth=2.5, symbolOpacity=1,
         ),
     }  # fmt: skip
 
 
 class _Place(NamedTuple):
-    """Where a panel stands, and whether it has lines for trials."""
+    """Where a panel stands, whether it has lines for trials, and the rows of all panels that share its axis."""
 
     number: int
     has_trials: bool
+    sharing: pl.DataFrame
+
+
+def _sharing(panel: Panel, panels: Sequence[Panel], rows: pl.DataFrame) -> pl.DataFrame:
+    keys = [other.key for other in panels if panel.shares and other.shares == panel.shares]
+    return rows.filter(pl.col("panel").is_in(keys or [panel.key]))
 
 
 def _finding(panel: Panel, rows: pl.DataFrame) -> str:
@@ -199,7 +178,7 @@ def _extremes(panel: Panel, rows: pl.DataFrame) -> str:
 
 
 def _panel_of_categories(
-    panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], _: _Place
+    panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Place
 ) -> alt.LayerChart:  # fmt: skip
     """A dot and its interval for each series, category below category."""
     names = rows["category"].unique(maintain_order=True).to_list()
@@ -210,9 +189,10 @@ def _panel_of_categories(
     # Where each category is a series of its own, nothing has to be kept apart.
     apart = (rows["category"] != rows["series"]).any()
     offset = [alt.YOffset("series:N", scale=alt.Scale(domain=[style.name for style in here]))] if apart else []
-    lowest, highest = _extent(panel, rows)
+    lowest, highest = extent(panel, place.sharing)
+    begins = bottom(panel, lowest)
     across = alt.Axis(title=panel.axis or None, tickCount=5)
-    scale = alt.Scale(domainMin=alt.ExprRef(_bottom(panel, lowest)), domainMax=highest, nice=False, zero=False)
+    scale = alt.Scale(domain=[alt.ExprRef(begins), highest], nice=False, zero=False)
     shown = shown_rows(panel.key).transform_calculate(told=_label(panel))
     told = [alt.Tooltip("category:N", title=" "), alt.Tooltip("series:N"), alt.Tooltip("told:N", title="mean")]
     mean = alt.X("mean:Q", axis=across, scale=scale)
@@ -224,29 +204,91 @@ def _panel_of_categories(
             mean, y, *offset, colour, shape, tooltip=told
         ),
     ]
+    if panel.is_cut:
+        # Here what lies beyond the end of the axis lies to the left.
+        beyond = shown.transform_filter(f"datum.mean < ({begins})").transform_calculate(
+            edge=begins, label=_WHOLE.format("mean")
+        )
+        at = (alt.X("edge:Q", axis=across, scale=scale), y, *offset)
+        arrow = beyond.mark_point(filled=True, size=60, opacity=1, shape="triangle-left")
+        layers.append(arrow.encode(*at, colour, tooltip=told))
+        layers += haloed(beyond, at, align="left", dx=8)
     return framed(panel.title, layers, height=max(60, len(names) * (9 * len(here) + 12 if apart else 24)))
 
 
 def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Place) -> alt.LayerChart:
     colour, dash, shape = encodings(styles)
-    x = _horizontal(panel, rows, "x")
-    axis, scale = _vertical(panel, rows)
+    x = horizontal(panel, rows, "x")
+    axis, scale = vertical(panel, place.sharing)
     mean, low = (alt.Y(f"{name}:Q", axis=axis, scale=scale) for name in ("mean", "low"))
-    clip = panel.floor is not None or panel.close_up is not None  # no other axis ends before its values do
+    clip = panel.is_cut  # no other axis ends before its values do
     shown = shown_rows(panel.key)
-    bounds = _bounded(panel, rows)
+    bounds = _bounded(panel, place.sharing)
     bounded = shown.transform_calculate(**bounds) if bounds else shown
-    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against not in _DENSE)
+    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against not in DENSE)
     layers = [
         *_trial_lines(panel, (x, axis, scale, colour), place),
         *([band.encode(x, low, alt.Y2("high"), colour)] * _has_bounds(rows)),
         *_level(panel),
         shown.mark_line(strokeWidth=2, clip=clip).encode(x, mean, colour, dash),
-        _under_pointer(shown, panel, _horizontal(panel, rows, _NAMES_OF_X[panel.against]), place.number),
+        _under_pointer(shown, panel, horizontal(panel, rows, NAMES_OF_X[panel.against]), place.number),
     ]
-    if panel.against not in _DENSE:  # a curve has too many points to mark
-        layers.append(shown.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
+    marked = _some_points(shown, rows, styles) if panel.against in DENSE else shown
+    layers.append(marked.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
+    if panel.is_cut:
+        layers += _off_scale(panel, shown, place, (x, axis, scale, colour))
     return framed(panel.title, layers)
+
+
+def _some_points(shown: alt.Chart, rows: pl.DataFrame, styles: Sequence[Style]) -> alt.Chart:
+    """A few points of every series, each at steps of its own, so that markers do not hide each other."""
+    names = [style.name for style in styles]
+    every = max(1, rows["x"].n_unique() // _MARKERS)
+    turn = f"floor(indexof({dumps(names, ensure_ascii=False)}, datum.series) * {every} / {len(names)})"
+    last_first = alt.SortField("x", order="descending")
+    marked: alt.Chart = shown.transform_window(
+        place="row_number()", groupby=["series"], sort=[last_first]
+    ).transform_filter(f"(datum.place - 1 - {turn}) % {every} === 0")
+    return marked
+
+
+_WHOLE = "format(datum.{}, abs(datum.mean) < 10 ? '.2~f' : ',.0f')"
+
+
+def _off_scale(panel: Panel, shown: alt.Chart, place: _Place, drawn: tuple[Any, ...]) -> Iterator[alt.Chart]:
+    """Arrows where means lie below the end of the axis: a row of them for each series, with its lowest value.
+
+    A curve gets one if it ends there.
+    """
+    x, axis, scale, colour = drawn
+    lowest, highest = extent(panel, place.sharing)
+    begins = bottom(panel, lowest)
+    here = shown.transform_joinaggregate(last="max(x)", groupby=["series"]) if panel.against in DENSE else shown
+    ended = " && datum.x === datum.last" if panel.against in DENSE else ""
+    below = (
+        here.transform_filter(f"datum.mean < ({begins}){ended}")
+        .transform_joinaggregate(worst="min(mean)", first="min(x)", groupby=["series"])
+        .transform_window(row="dense_rank()", sort=[alt.SortField("series", order="ascending")])
+        .transform_calculate(
+            edge=f"({begins}) + (datum.row - 0.4) * 0.075 * ({highest:.4g} - ({begins}))",
+            label=f"datum.series + '  ' + {_WHOLE.format('worst')}",
+        )
+    )
+    at = (x, alt.Y("edge:Q", axis=axis, scale=scale))
+    yield below.mark_point(filled=True, size=46, opacity=1, shape="triangle-down").encode(*at, colour)
+    # Words stand left of the first arrow, where there is room for them.
+    left, right = panel.span if panel.against == "rate" else (0.0, 0.0)
+    room = f"datum.first > {left + 0.3 * (right - left):.4g}"
+    first = below.transform_filter("datum.x === datum.first")
+    yield from haloed(first.transform_filter(room), at, align="right", dx=-7)
+    if panel.against == "rate":
+        yield from haloed(first.transform_filter(f"!({room})"), at, align="left", dx=7)
+
+
+def haloed(rows: alt.Chart, at: Sequence[Any], **mark: Any) -> Iterator[alt.Chart]:
+    """Write the column ``label`` over lines, so that it can be read."""
+    for colour in ({"stroke": HALO, "strokeWidth": 5}, {"color": SOFT}):
+        yield rows.mark_text(fontSize=10, limit=170, **colour, **mark).encode(*at, text="label:N")
 
 
 def _has_bounds(rows: pl.DataFrame) -> bool:
@@ -264,80 +306,6 @@ def _trial_lines(panel: Panel, drawn: tuple[Any, ...], place: _Place) -> Iterato
         yield lines.encode(x, alt.Y("value:Q", axis=axis, scale=scale), colour, detail="trial:N")
 
 
-def _horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
-    last = float(rows.select(pl.col("x").max()).item())
-    if panel.against == "rate":
-        ticks: dict[str, Any] = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]} if panel.span == (0, 1) else {"tickCount": 5}
-        axis = alt.Axis(title=panel.axis, format="~g", grid=False, **ticks)
-        return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=list(panel.span), nice=False))
-    if panel.against == "score":
-        axis = alt.Axis(title=panel.axis, tickCount=5, format="~g", grid=False)
-        return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, 1], nice=False))
-    if panel.against == "log steps":
-        first = float(rows.select(pl.col("x").min()).item())
-        words = "datum.value < 1000 ? datum.value : datum.value / 1000 + 'k'"
-        axis = alt.Axis(title="steps (log)", labelExpr=words, values=_ticks(first, 1.2 * last), grid=False)
-        return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(type="log", domain=[first, last], nice=False))
-    thousands = "datum.value ? format(datum.value / 1000, ',') + 'k' : '0'"
-    axis = alt.Axis(title="steps", labelExpr=thousands, tickCount=4, grid=False)
-    return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, last], nice=False))
-
-
-def _vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
-    lowest, highest = _extent(panel, rows)
-    if panel.scale == "log":
-        axis = alt.Axis(title=None, format="~g", values=_ticks(lowest, highest), minExtent=36)
-        return axis, alt.Scale(type="log", domain=[lowest, highest], nice=False)
-    if panel.scale == "linear":
-        axis = alt.Axis(title=None, tickCount=5, minExtent=36)
-        return axis, alt.Scale(domainMin=alt.ExprRef(_bottom(panel, lowest)), domainMax=highest, nice=False, zero=False)
-    axis = alt.Axis(title=None, format="~%", values=_even_ticks(highest), minExtent=36)
-    return axis, alt.Scale(domain=[0, highest], nice=False)
-
-
-def _bottom(panel: Panel, lowest: float) -> str:
-    if panel.close_up is not None:
-        return f"closer ? {panel.close_up:.4g} : {lowest:.4g}"
-    return f"{lowest:.4g}" if panel.floor is None else f"max(lowest, {lowest:.4g})"
-
-
-def _extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
-    """From what to what an axis goes: over all means, with a little room; bands may leave it."""
-    values = [float(value) for value in rows["mean"]] or [1.0]
-    if panel.whole:
-        values += [float(value) for name in ("low", "high") for value in rows[name].drop_nulls()]
-    lowest, highest = min(values), max(values)
-    if panel.scale == "log":
-        return lowest / 1.25, highest * 1.25
-    if panel.scale == "share":
-        return 0.0, max(highest * 1.08, 0.0105)
-    if panel.line is not None:
-        lowest, highest = min(lowest, panel.line), max(highest, panel.line)
-    shown = lowest if panel.floor is None else max(lowest, panel.floor.lowest)
-    room = 0.03 * abs(highest - shown) or 1.0
-    return lowest - room, highest + room
-
-
-def _ticks(lowest: float, highest: float) -> list[float]:
-    """At least three round numbers, none at the very top: powers of ten, 2 and 5 between them, or evenly spaced."""
-    top = highest / 1.2
-    powers = range(floor(log10(lowest)), floor(log10(top)) + 1)
-    for steps in ((1,), (1, 2, 5)):
-        ticks = [step * 10.0**power for power in powers for step in steps if lowest <= step * 10.0**power <= top]
-        if len(ticks) >= 3:
-            return ticks
-    sizes = (size * 10.0**power for power in range(powers[-1], powers[-1] - 3, -1) for size in (5, 2, 1))
-    counted = ((size, range(ceil(lowest / size), floor(top / size) + 1)) for size in sizes)
-    return next([i * size for i in places] for size, places in counted if len(places) >= 3)
-
-
-def _even_ticks(highest: float) -> list[float]:
-    """Three to six round numbers from 0 on, none at the very top."""
-    power = 10.0 ** floor(log10(highest))
-    step = next(size * power for size in (0.2, 0.5, 1.0, 2.0) if highest / (size * power) <= 6)
-    return [round(i * step, 6) for i in range(7) if i * step < highest * 0.95]
-
-
 def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     """The bounds of bands as drawn.
 
@@ -345,14 +313,14 @@ def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     so far apart that it would bend the band away from its line, it is clipped, and only what a logarithm cannot take is
     kept off.
     """
-    lowest, highest = _extent(panel, rows)
-    bottom = _bottom(panel, lowest)
-    if panel.against not in _DENSE:
+    lowest, highest = extent(panel, rows)
+    first = bottom(panel, lowest)
+    if panel.against not in DENSE:
         if panel.scale != "log":
             return {}
-        bottom, highest = f"{lowest / 1000:.4g}", highest * 1000
+        first, highest = f"{lowest / 1000:.4g}", highest * 1000
     return {
-        name: f"isValid(datum.{name}) ? clamp(datum.{name}, {bottom}, {highest:.4g}) : null" for name in ("low", "high")
+        name: f"isValid(datum.{name}) ? clamp(datum.{name}, {first}, {highest:.4g}) : null" for name in ("low", "high")
     }
 
 
@@ -373,14 +341,14 @@ def _label(panel: Panel) -> str:
 
 def _under_pointer(shown: alt.Chart, panel: Panel, x: alt.X, place: int) -> alt.Chart:
     """A line at the nearest place, with the values of all series there."""
-    name = _NAMES_OF_X[panel.against]
+    name = NAMES_OF_X[panel.against]
     nearest = alt.selection_point(
         name=f"nearest_{place}", nearest=True, on="pointermove", clear="pointerout", fields=[name], empty=False
     )
     rule: alt.Chart = (
         shown.transform_calculate(**{name: "datum.x", "label": _label(panel)})
         .transform_pivot("series", value="label", groupby=[name], op="max")
-        .mark_rule(color=_SOFT, tooltip=alt.TooltipContent("data"))
+        .mark_rule(color=SOFT, tooltip=alt.TooltipContent("data"))
         .encode(x, opacity=alt.when(nearest).then(alt.value(0.5)).otherwise(alt.value(0)))
         .add_params(nearest)
     )

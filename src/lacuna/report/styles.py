@@ -11,12 +11,32 @@ from typing import Any, NamedTuple
 BLUE, SKY, VERMILION, ORANGE = "#0072b2", "#56b4e9", "#d55e00", "#e69f00"
 GREEN, PURPLE, GREY, BLACK = "#009e73", "#cc79a7", "#7a7a7a", "#000000"
 BROWN = "#8c6d1f"
+INK, SOFT, LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
+WHITE, HALO = "#ffffff", "#fefefe"
+"""The paper behind a chart; and around words that lie over lines, so that they can be read."""
 
 DARK = {
     BLUE: "#4aa8e8", SKY: "#a5dcfb", VERMILION: "#ff7f2a", ORANGE: "#f2b632", GREEN: "#2ec79a", PURPLE: "#e6a0c6",
-    GREY: "#a6a6a6", BLACK: "#f4f4f0", BROWN: "#cfae5e",
+    GREY: "#a6a6a6", BLACK: "#f4f4f0", BROWN: "#cfae5e", INK: "#e9e7e1", SOFT: "#a9a79f", LINE: "#363b44",
+    HALO: "#16181c",
 }  # fmt: skip
 """What stands for each colour on a dark page."""
+
+
+def in_dark(data: Any) -> Any:
+    """Give plain data, such as a chart, with the colours of a dark page.
+
+    Examples
+    --------
+    >>> in_dark({"color": BLUE, "x": [1, BLACK]})
+    {'color': '#4aa8e8', 'x': [1, '#f4f4f0']}
+    """
+    if isinstance(data, dict):
+        return {name: in_dark(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [in_dark(value) for value in data]
+    return ({WHITE: DARK[HALO]} | DARK).get(data, data) if isinstance(data, str) else data
+
 
 SOLID: tuple[int, ...] = (1, 0)
 DASHED, DOTTED = (6, 3), (2, 2)

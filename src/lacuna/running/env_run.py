@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.counts import MAX_COUNT
+from lacuna.learning.agent import Agent
 from lacuna.learning.own_method import AnyMethod, as_observation, make_agent
 from lacuna.mdp.environment import TabularEnv
 from lacuna.methods.qlearning import MAX_REWARD
@@ -96,9 +97,11 @@ class EnvRun:
             raise ValueError(f"act() of {self.method} gave {shown(action)}; it must be a whole number from 0 to {last}")
         state = 0 if world is None else world.true_state
         with self._telling("step() of the environment"):
-            observation, reward, terminated, truncated, _ = env.step(int(action) + self._first_action)
+            observation, reward, terminated, truncated, info = env.step(int(action) + self._first_action)
         paid = number("the reward of a step", float(reward), -MAX_REWARD, MAX_REWARD)
         seen = env.components(observation)
+        if isinstance(agent, Agent):
+            agent.take_late(info)
         with self._telling("learn()"):
             agent.learn(paid, as_observation(seen), bool(terminated))
         ended = bool(terminated) if world is None else world.episode_ended

@@ -132,6 +132,7 @@ class ImputedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         """Let the environment move, let the imputer learn from it, and show what its pathways say."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         values, hidden = self._source.read(observation)
+        self.agent.take_late(info)
         self.agent.learn(
             float(reward),
             self._numbered(values, hidden),
@@ -174,24 +175,26 @@ class ImputedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     def _imputed(self, values: NDArray[Any], hidden: NDArray[np.bool_]) -> NDArray[Any]:
         agent = self.agent
-        pathways = np.array(agent.pathways)
+        layout = self._space.layout
+        # `agent.pathways`, for all at once.
+        pathways = agent.memory.S[:, None] // layout.strides % layout.sizes
         # The values of all components numbered through.
-        places = pathways + self._space.layout.offsets
+        places = pathways + layout.offsets
         if self._show == "shares":
             found = np.bincount(places.ravel(), minlength=sum(self._space.sizes)) / len(pathways)
             return found.astype(np.float32)
-        chosen = places if self._show in _OF_NUMBERS else places[self._one_of(agent.memory.S)][None]
+        chosen = places if self._show in _OF_NUMBERS else places[self._one_of(agent.memory.C)][None]
         if not self._edges:
-            return np.asarray(chosen[0] - self._space.layout.offsets)
+            return np.asarray(chosen[0] - layout.offsets)
         guesses = self._middles[chosen]
         shown = np.where(hidden, guesses.mean(axis=0), values)
         if self._show == "spread":
             shown = np.append(shown, np.where(hidden, guesses.std(axis=0), 0.0))
         return shown.astype(self.observation_space.dtype)
 
-    def _one_of(self, S: NDArray[np.int64]) -> int:
+    def _one_of(self, C: NDArray[np.int64]) -> int:
         """Which pathway is shown: the first, or the first of those in the state that most are in."""
-        return 0 if self._show == "pathway" else int((S[:, None] == S).sum(axis=1).argmax())
+        return 0 if self._show == "pathway" else int((C[:, None] == C).sum(axis=1).argmax())
 
 
 def _checked_edges(bins: Sequence[ArrayLike], box: spaces.Box) -> tuple[NDArray[np.float64], ...]:

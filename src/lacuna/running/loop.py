@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from lacuna import display
 from lacuna.kernels.codes import copy_into
 from lacuna.kernels.compiled import inner, kernel
+from lacuna.learning.late import begin_late, correct
 from lacuna.learning.learner import act, begin, fits, learn
 from lacuna.methods.memory import Learner
+from lacuna.missingness.lateness import Lateness
 from lacuna.quantities import counted
 from lacuna.running.knowledge import Knowledge
 from lacuna.running.measures import Notes, Tally, note, score
@@ -75,6 +77,7 @@ def run_steps(
             action = act_knowing(learner, knowledge, numbers)
         step = go(action, scene, numbers)
         if knowledge is None:
+            correct_late(scene.late, learner, numbers)
             learn(action, step.reward, step.terminated, scene.observation, learner, numbers.imputation)
         else:
             learn_knowing(action, step, scene, learner, knowledge, learner.planner, numbers)
@@ -93,8 +96,16 @@ def start(before: int, scene: Scene, learner: Learner, knowledge: Knowledge | No
     state = enter(0 if before < 0 else scene.world.restart[before], scene, numbers)
     if knowledge is None:
         begin(scene.observation, learner.rules, learner.layout, learner.memory, numbers.imputation)
+        begin_late(learner.memory, learner.history)
     else:
         begin_knowing(before < 0, state, scene, learner, knowledge, learner.planner, numbers)
+
+
+@inner
+def correct_late(late: Lateness | None, learner: Learner, numbers: Numbers) -> None:
+    """Tell the learner what has arrived late, before what the action led to."""
+    if late is not None:
+        correct(late.delay - 1, late.arrived, learner, numbers.imputation)
 
 
 @inner
@@ -105,6 +116,7 @@ def keep(t: int, action: int, step: Step, scene: Scene, learner: Learner, trace:
     trace.reward[t] = step.reward
     trace.arrival[t] = step.arrival
     copy_into(trace.seen[t], scene.observation)
-    copy_into(trace.pathways[t], learner.memory.S)
+    for k in range(learner.rules.K):
+        trace.pathways[t, k] = learner.memory.S[k] - learner.memory.first[k]
     trace.ended[t] = step.ended
     trace.truncated[t] = step.stopped and not step.terminated

@@ -56,7 +56,8 @@ def play(
         raise ValueError("there is no episode to go on with; resume=True needs one that an earlier play left open")
     for _ in range(steps):
         action = agent.act()
-        observation, reward, terminated, truncated, _ = env.step(action)
+        observation, reward, terminated, truncated, info = env.step(action)
+        agent.take_late(info)
         agent.learn(float(reward), observation, terminated)
         total += float(reward)
         if terminated or truncated:

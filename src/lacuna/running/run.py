@@ -15,16 +15,18 @@ from lacuna import display
 from lacuna.kernels.counts import MAX_COUNT
 from lacuna.kernels.exclusive import Entry, exclusive
 from lacuna.kernels.memory_limit import ask_for
+from lacuna.kernels.space import MISSING
 from lacuna.kernels.streams import Stream
 from lacuna.learning import checkpoint, picture
 from lacuna.learning.agent import Agent
-from lacuna.learning.learner import draws_per_step, may_explore
+from lacuna.learning.learner import draws_per_pathway, draws_per_step, may_explore
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods import savefile
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import YARDSTICKS
+from lacuna.missingness.lateness import blank_lateness
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
 from lacuna.running.loop import Record, Trace, run_steps
@@ -87,6 +89,7 @@ class Run:
         self.world = Stream(seed, "world")
         self.missingness = Stream(seed, "missingness")
         self.place = np.array(FRESH_PLACE, dtype=np.int64)
+        self.lateness = blank_lateness(mechanism)
         self.tally = blank_tally(mdp.n_actions, mdp.space.d, settings.pathways)
         self.curve: list[NDArray[np.float64]] = []
         self._idle = -1 if mdp.idle is None else mdp.idle
@@ -166,13 +169,15 @@ class Run:
         for t in range(steps):
             state = base.true_state
             action = agent.act()
-            observation, reward, terminated, truncated, _ = env.step(action)
+            observation, reward, terminated, truncated, info = env.step(action)
+            agent.take_late(info)
             agent.learn(reward, observation, terminated)
             arrival, seen = base.true_state, env.components(observation)
             step = Step(state, arrival, reward, base.episode_ended, terminated, terminated or truncated)
             score(action, step, seen, world, agent.learner, self.tally)
             note(self.tally, record.notes)
-            row = (state, action, reward, arrival, seen, agent.memory.S, base.episode_ended, truncated)
+            pathways = agent.memory.S - agent.memory.first
+            row = (state, action, reward, arrival, seen, pathways, base.episode_ended, truncated)
             if t < record.trace.state.shape[0]:
                 for column, value in zip(record.trace, row, strict=True):
                     column[t] = value
@@ -186,9 +191,11 @@ class Run:
         """Take up to `steps` in the compiled loop."""
         player, rules, d = self.player, self.player.rules, self.mdp.space.d
         # One step may start the world, move it and restart it.
-        needs = [3, 3 * self.mechanism.n_draws, 3 * draws_per_step(rules), 2]
+        masks = self.mechanism.n_draws + (d if self.lateness is not None else 0)
+        needs = [3, 3 * masks, 3 * draws_per_step(rules, d), 2]
         # What steps usually take; episodes that start are rare beside steps.
-        usual = [1.2, 1.1 * self.mechanism.n_draws, rules.K if player.method.multiple else 0, 1 + may_explore(rules)]
+        drawn = rules.K * draws_per_pathway(rules, d) * (1 + min(rules.lag, self.mechanism.delay))
+        usual = [1.2, 1.1 * masks, drawn if player.method.multiple else 0, 1 + may_explore(rules)]
         blocks = []
         for stream, need, each in zip(self.streams, needs, usual, strict=True):
             full = need + min(int(each * _AHEAD_STEPS), _AHEAD_MOST)
@@ -199,7 +206,7 @@ class Run:
         player.make_room()
         scene = Scene(
             self.mdp.dynamics, self.mechanism.hiding, self.first_observed, self.place,
-            np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.bool_),
+            np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.bool_), self.lateness,
         )  # fmt: skip
         knowledge = player.knowledge if isinstance(player, Yardstick) else None
         numbers = Numbers(np.array(needs, dtype=np.int64), *blocks)
@@ -249,6 +256,8 @@ class Run:
             "seconds": self.seconds,
         }
         mine = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
+        if self.lateness is not None:
+            mine |= {"late_waiting": self.lateness.waiting, "late_at": self.lateness.at}
         mine |= {"place": self.place, "curve": np.array(self.curve).reshape(len(self.curve), self.snapshot().size)}
         self._files.write(path, "run", header, arrays | mine, overwrite=overwrite)
 
@@ -279,12 +288,18 @@ class Run:
         """Fill a run that has just begun from a file."""
         agent, mdp = self.agent, self.mdp
         names = [f"tally_{name}" for name in self.tally._fields]
+        names += [] if self.lateness is None else ["late_waiting", "late_at"]
         savefile.fields("the file", arrays, (*checkpoint.array_names(agent.settings), *names, "place", "curve"))
         checkpoint.restore(agent, header["agent"], arrays)
         self.world, self.missingness = checkpoint.streams(agent.seed, header["positions"], "world", "missingness")
         self.seconds = number("seconds", header["seconds"], 0, MAX_COUNT)
         last = np.array([1, mdp.n_states, self.mechanism.rates.shape[0], mdp.max_steps or MAX_COUNT]) - [0, 1, 1, 1]
         self.place[:] = savefile.take(arrays, "place", "int64", self.place.shape, 0, last)
+        if self.lateness is not None:
+            most = np.array(mdp.space.sizes) - 1
+            waiting, at = self.lateness.waiting, self.lateness.at
+            waiting[:] = savefile.take(arrays, "late_waiting", "int64", waiting.shape, MISSING, most)
+            at[:] = savefile.take(arrays, "late_at", "int64", (1,), 0, MAX_COUNT)
         begun = not self.place[FRESH]
         if begun != agent.ready or begun != (agent.steps > 0):
             raise ValueError("its agent and its world disagree on whether an episode has begun")
@@ -325,6 +340,8 @@ def fingerprint(mdp: TabularMDP, mechanism: Mechanism) -> str:
     digest = hashlib.sha256(repr((mdp.space.sizes, mechanism.space.sizes)).encode())
     for item in (*mdp.dynamics, *mechanism.hiding):
         digest.update(item.tobytes() if isinstance(item, np.ndarray) else repr(item).encode())
+    if mechanism.delay:
+        digest.update(repr((mechanism.delay, mechanism.arrives)).encode())
     return digest.hexdigest()
 
 

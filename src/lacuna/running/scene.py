@@ -11,6 +11,7 @@ from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.streams import Uniforms
 from lacuna.mdp.dynamics import move, start_state
 from lacuna.mdp.tabular import Dynamics
+from lacuna.missingness.lateness import Lateness, begin_lateness, put_off
 from lacuna.missingness.mechanism import Hiding, hide
 
 FRESH_PLACE = (1, 0, 0, 0)
@@ -28,6 +29,7 @@ class Scene(NamedTuple):
     place: NDArray[np.int64]
     observation: NDArray[np.int64]
     mask: NDArray[np.bool_]
+    late: Lateness | None
 
 
 class Numbers(NamedTuple):
@@ -82,6 +84,17 @@ def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
         # observation[j] = -1 if mask[j] else value: as a sum, because a branch on chance is slow.
         value = world.shown[state, j]
         scene.observation[j] = value - int(scene.mask[j]) * (value + 1)
+    send_late(action, scene, scene.late, uniforms)
+
+
+@inner
+def send_late(action: int, scene: Scene, late: Lateness | None, uniforms: Uniforms) -> None:
+    """Let late values arrive, and send those of the new state on their way."""
+    if late is not None:
+        if action < 0:
+            begin_lateness(late, scene.first_observed)
+        if action >= 0 or not scene.first_observed:
+            put_off(scene.world.shown[scene.place[_STATE]], scene.mask, late, uniforms)
 
 
 @inner

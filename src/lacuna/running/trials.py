@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +168,24 @@ def run_trials(
     >>> [row["seed"] for row in rows]
     [0, 1, 2]
     """
+    return run_seeds(Trial(problem, settings, steps, driver), seeds, workers, progress)
+
+
+class Trial(NamedTuple):
+    """A trial but for its seed: what `run_trial` takes."""
+
+    problem: AnyProblem
+    settings: AnyMethod
+    steps: int
+    driver: str = "compiled"
+    times: Iterable[int] = ()
+
+
+def run_seeds(
+    trial: Trial, seeds: Iterable[int], workers: int | None = None, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """Run a trial once per seed, on several threads."""
+    problem, settings, steps, driver, times = trial
     seeds = tuple(islice(seeds, MOST_TRIALS + 1))
     if len(seeds) > MOST_TRIALS:
         raise ValueError(f"there are more than {MOST_TRIALS} seeds; make a study of them, which keeps what is done")
@@ -184,7 +202,9 @@ def run_trials(
 
     with ThreadPoolExecutor(threads(workers)) as pool:
         jobs = [
-            pool.submit(run_trial, problem, settings, steps=steps, seed=seed, driver=driver, progress=report)
+            pool.submit(
+                run_trial, problem, settings, steps=steps, seed=seed, times=times, driver=driver, progress=report
+            )
             for seed in seeds
         ]
         try:

@@ -60,7 +60,7 @@ class Yardstick:
         self.planner = Planner(space, n_actions, self.rules.K) if plans else None
         self._blank = Learner(
             self.rules, space.layout, blank_memory(space, n_actions, settings),
-            self.model.table, ComponentCounts(*nothing, parents=False).table, None,
+            self.model.table, ComponentCounts(*nothing, parents=False).table, None, None, None,
         )  # fmt: skip
         self.entry = Entry()
         self.imputation = Stream(seed, "imputation")
@@ -157,12 +157,12 @@ def learn_knowing(
             knowledge.here_next[k] = draw_next(knowledge.here[k], action, world, knowledge, observed, u)
         if rules.p_shuffle > 0 and draw(numbers.imputation) < rules.p_shuffle:
             # The rows of Q follow from the true states, below.
-            shuffle(knowledge.here_next, memory.S_next, numbers.imputation)
+            shuffle(memory.S_next, knowledge.here_next, memory.first, numbers.imputation)
     if knowledge.knows != _STATE:
         for k in range(rules.K):
-            memory.S_next[k] = world.shows[knowledge.here_next[k]]
-        experience = Experience(action, step.reward, step.terminated, is_complete(memory.previous), observed)
-        improve(experience, rules, memory, None)
+            memory.S_next[k] = memory.first[k] + world.shows[knowledge.here_next[k]]
+        experience = Experience(action, step.reward, step.terminated, is_complete(memory.previous), observed, 0)
+        improve(experience, rules, memory, None, None)
     move_pathways(scene, learner, knowledge)
 
 
@@ -172,5 +172,5 @@ def move_pathways(scene: Scene, learner: Learner, knowledge: Knowledge) -> None:
     world, memory = scene.world, learner.memory
     for k in range(learner.rules.K):
         s = knowledge.here_next[k]
-        knowledge.here[k], memory.S[k], memory.C[k] = s, world.shows[s], world.codes[s]
+        knowledge.here[k], memory.S[k], memory.C[k] = s, memory.first[k] + world.shows[s], world.codes[s]
     copy_into(memory.previous, scene.observation)

@@ -187,7 +187,7 @@ class Lake:
 
     @cached_property
     def _mdp(self) -> TabularMDP:
-        from lacuna.worlds.lake_picture import LakePainter  # noqa: PLC0415  who draws a lake must know it first
+        from lacuna.worlds.lake_picture import LakePainter, lake_drawing  # noqa: PLC0415  who draws a lake must know it first
 
         n_rows, n_columns = self.shape
         ptr, next_state, probability = _table(self)
@@ -218,6 +218,7 @@ class Lake:
             regions={"fog": np.repeat(self.fogged.ravel(), 2)},
             name="lake",
             painter=LakePainter(self),
+            drawing=lake_drawing(self),
         )
 
     @property

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.mdp.drawing import Drawing as MapDrawing
+from lacuna.mdp.drawing import Ground, Scene
 from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden
 from lacuna.worlds.lake import COLOURS, Lake
 
@@ -116,6 +118,31 @@ def _shore(water: NDArray[np.bool_]) -> Iterator[Box]:
             if dry[row + down, column + across]:
                 (top, height), (left, width) = strips[down], strips[across]
                 yield Box(row + top, column + left, height, width, PALETTE["water"])
+
+
+_GROUNDS = {
+    ".": Ground("land"), "~": Ground("water", "#8fbfe6", "#1f4f7a", "≈"),
+    "S": Ground("start", "#ddd5c2", "#3a3f48"), "G": Ground("goal", "#2f6b4f", "#3d8a66"),
+}  # fmt: skip
+
+
+def lake_drawing(lake: Lake) -> MapDrawing:
+    """Give the lake as replays draw it: a scene for the dry map, and one for the flooded.
+
+    Examples
+    --------
+    >>> lake_drawing(Lake()).scenes[0].rows[6:]
+    ['.......G', 'S..~~...']
+    """
+    scenes = []
+    for flooded, name in enumerate(("dry", "flooded")):
+        signs = np.where(lake.ground.water[flooded], "~", ".")
+        homes = {lake.ground.start: "S", lake.ground.goal: "G"}
+        for cell, sign in homes.items():
+            signs[cell] = sign
+        scenes.append(Scene(["".join(line) for line in signs], name, homes))
+    states = np.arange(2 * signs.size)
+    return MapDrawing("row", "column", _GROUNDS, scenes, states % 2, labels={"colour": COLOURS})
 
 
 @dataclass(frozen=True)

@@ -202,8 +202,8 @@ def make_world(name: str, /, **parameters: Any) -> TabularMDP:
     3
     >>> make_world("lack")
     Traceback (most recent call last):
-    ValueError: no world is called 'lack' (did you mean 'lake'?); there are lake, random, frozen-lake, cliff-walking,
-    taxi, corridor, field, bandit, loop
+    ValueError: no world is called 'lack' (did you mean 'lake'?); there are lake, lookout, machine, mobile-health,
+    random, relay, frozen-lake, cliff-walking, taxi, corridor, field, bandit, loop
     """
     return find_world(name).make(**parameters)
 

@@ -12,10 +12,22 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
 from lacuna.kernels.space import Space
+from lacuna.mdp.drawing import Cell, Drawing, Ground, Scene
 from lacuna.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.registry import world
 
 Table = dict[int, dict[int, list[Outcome]]]
+
+_ICE = {
+    "F": Ground("ice", "#e4eef5", "#2a323b"), "S": Ground("start", "#cfd9e0", "#3a424b"),
+    "H": Ground("hole", "#5b6570", "#0e1013", "○"), "G": Ground("goal", "#2f6b4f", "#3d8a66"),
+}  # fmt: skip
+_CLIFF = {
+    ".": Ground("ground"), "C": Ground("cliff", "#6b6257", "#0f1114", "×"), "S": Ground("start", "#ddd5c2", "#3a3f48"),
+    "G": Ground("goal", "#2f6b4f", "#3d8a66"),
+}  # fmt: skip
+_STREET, _STAND = Ground("street"), Ground("stand", "#ddd5c2", "#3a3f48")
+_STANDS = ("R", "G", "Y", "B")
 
 
 def from_toy_text(env: gymnasium.Env[Any, Any] | str, **kwargs: Any) -> TabularMDP:
@@ -146,6 +158,7 @@ def _frozen_lake(toy: FrozenLakeEnv, max_steps: int) -> TabularMDP:
     return _build(
         toy, max_steps, space=Space((toy.nrow, toy.ncol), ("row", "column")), name="frozen-lake",
         bad=(np.asarray(toy.desc) == b"H").ravel(), action_names=("left", "down", "right", "up"),
+        drawing=_grid(["".join(sign.decode() for sign in line) for line in np.asarray(toy.desc)], _ICE),
     )  # fmt: skip
 
 
@@ -161,6 +174,7 @@ def _cliff_walking(toy: CliffWalkingEnv, max_steps: int) -> TabularMDP:
     return _build(
         toy, max_steps, table=table, shows=[*range(twin), start], space=Space(toy.shape, ("row", "column")),
         name="cliff-walking", bad=bad, action_names=("up", "right", "down", "left"),
+        drawing=_grid([*["." * toy.shape[1]] * (toy.shape[0] - 1), f"S{'C' * (toy.shape[1] - 2)}G"], _CLIFF),
     )  # fmt: skip
 
 
@@ -170,6 +184,35 @@ def _taxi(toy: TaxiEnv, max_steps: int) -> TabularMDP:
     return _build(
         toy, max_steps, space=Space((5, 5, 5, 4), ("taxi row", "taxi column", "passenger", "destination")),
         name="taxi", action_names=("south", "north", "east", "west", "pick up", "drop off"),
+        drawing=_streets(toy),
+    )  # fmt: skip
+
+
+def _grid(rows: Sequence[str], grounds: dict[str, Ground]) -> Drawing:
+    """A map of one scene, on which start and goal are marked."""
+    marks = {(i, j): sign for i, line in enumerate(rows) for j, sign in enumerate(line) if sign in "SG"}
+    return Drawing("row", "column", grounds, [Scene(rows, marks=marks)])
+
+
+def _streets(toy: TaxiEnv) -> Drawing:
+    """The map of Taxi: a scene for every passenger and destination, walls as in Gymnasium's text."""
+    stands: list[Cell] = [(int(row), int(column)) for row, column in toy.locs]
+    lines = [[sign.decode() for sign in line] for line in toy.desc[1:-1]]
+    n_rows, n_columns = 5, 5
+    rows = ["".join("s" if (i, j) in stands else "." for j in range(n_columns)) for i in range(n_rows)]
+    walls = [((i, j), (i, j + 1)) for i in range(n_rows) for j in range(n_columns - 1) if lines[i][2 * j + 2] == "|"]
+    scenes = []
+    for passenger in range(5):
+        for destination in range(4):
+            marks = dict(zip(stands, _STANDS, strict=True))
+            marks[stands[destination]] += "⚑"
+            if passenger < 4:
+                marks[stands[passenger]] += "☺"
+            where = f"passenger {'in the taxi' if passenger == 4 else f'at {_STANDS[passenger]}'}"
+            scenes.append(Scene(rows, f"{where}, to {_STANDS[destination]}", marks))
+    return Drawing(
+        "taxi row", "taxi column", {".": _STREET, "s": _STAND}, scenes, np.arange(500) % 20, walls,
+        {"passenger": (*_STANDS, "in taxi"), "destination": _STANDS},
     )  # fmt: skip
 
 

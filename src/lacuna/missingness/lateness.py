@@ -1,0 +1,55 @@
+"""Values that were hidden and arrive later: each with a given probability, all after the same number of steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.kernels.compiled import kernel
+from lacuna.kernels.space import MISSING
+from lacuna.kernels.streams import Uniforms, draw
+from lacuna.missingness.mechanism import Mechanism
+
+
+class Lateness(NamedTuple):
+    """Values on their way, as kernels see them.
+
+    `waiting` is a ring of the last `delay` states: their values that will arrive, -1 for the others. `at` counts the
+    states of the episode; `arrived` is what has just arrived, of the state `delay` steps ago.
+    """
+
+    delay: int
+    arrives: float
+    waiting: NDArray[np.int64]
+    at: NDArray[np.int64]
+    arrived: NDArray[np.int64]
+
+
+def blank_lateness(mechanism: Mechanism) -> Lateness | None:
+    """Give what an episode begins with, or None if nothing arrives late."""
+    if mechanism.delay == 0:
+        return None
+    d = mechanism.space.d
+    waiting = np.full((mechanism.delay, d), MISSING)
+    return Lateness(mechanism.delay, mechanism.arrives, waiting, np.zeros(1, dtype=np.int64), np.full(d, MISSING))
+
+
+@kernel
+def begin_lateness(lateness: Lateness, first_observed: bool) -> None:
+    """Forget what was on its way: nothing of an episode arrives in the next. A first state that was seen sends none."""
+    lateness.at[0] = 1 if first_observed else 0
+    lateness.waiting[:] = MISSING
+    lateness.arrived[:] = MISSING
+
+
+@kernel
+def put_off(values: NDArray[np.int64], mask: NDArray[np.bool_], lateness: Lateness, uniforms: Uniforms) -> None:
+    """Let the values of `delay` steps ago arrive, and send those of this state that are hidden on their way."""
+    row = lateness.at[0] % lateness.delay
+    for j in range(mask.shape[0]):
+        comes = draw(uniforms) < lateness.arrives
+        lateness.arrived[j] = lateness.waiting[row, j]
+        lateness.waiting[row, j] = values[j] if mask[j] and comes else MISSING
+    lateness.at[0] += 1

@@ -1,0 +1,163 @@
+"""The page of a replay: one HTML file with style, player and recordings inside, complete without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from lacuna.replaying.encoding import recording_data
+from lacuna.replaying.recording import Recording
+from lacuna.replaying.scenery import method_data, world_data
+from lacuna.replaying.still import still
+
+SCRIPTS = ("data.js", "scene.js", "panel.js", "timeline.js", "player.js")
+"""The player, in the order in which its parts build on each other."""
+
+_WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven", 8: "Eight", 9: "Nine", 10: "Ten"}
+
+# Inline code and style only; nothing may be fetched.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+
+# Before anything is drawn, or a page chosen to be dark would flash.
+_THEME = """try {
+  const chosen = localStorage.getItem("lacuna-theme");
+  if (["light", "dark"].includes(chosen)) document.documentElement.dataset.theme = chosen;
+} catch { /* pages may keep nothing here */ }
+document.documentElement.classList.add("scripted");"""
+
+_SHELL = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<script>{theme}</script>
+<style>
+{style}</style>
+</head>
+<body>
+{body}
+{data}
+<script>
+{script}</script>
+</body>
+</html>
+"""
+
+
+def recording_json(recording: Recording) -> dict[str, Any]:
+    """Give a recording as the player reads it."""
+    return {
+        "header": recording.header,
+        "world": world_data(recording.problem),
+        "methods": [method_data(settings) for settings in recording.methods],
+        "tracks": recording_data(recording),
+    }
+
+
+def page(
+    title: str, body: str, data: Mapping[str, Any], *, style: Sequence[str] = (), script: Sequence[str] = ()
+) -> str:
+    """Give a whole page.
+
+    Parameters
+    ----------
+    title
+        In words.
+    body
+        HTML; a place for a player is `place`.
+    data
+        Plain data by name: recordings as `recording_json` gives them, and what other scripts read.
+    style, script
+        More style and scripts, as text, after those of the player.
+    """
+    kept = (f'<script type="application/json" id="{name}">{as_json(item)}</script>' for name, item in data.items())
+    return _SHELL.format(
+        policy=_POLICY, title=escape(title), theme=_THEME, style="".join([part("player.css"), *style]), body=body,
+        data="\n".join(kept), script="".join(["'use strict';\n", *map(part, SCRIPTS), *script]),
+    )  # fmt: skip
+
+
+def place(name: str, recording: Recording, *, start: tuple[int, int] | None = None, options: str = "") -> str:
+    """Give a place for a player of the recording `name`, with a picture for readers without scripts.
+
+    `start` is a stage and a step in it; `options` are more attributes.
+    """
+    stage, step = start or striking(recording)
+    return (
+        f'<div class="replay" data-recording="{name}" data-stage="{stage}" data-step="{step}" {options}>'
+        f"{still(recording, stage, step)}</div>"
+    )
+
+
+def replay_page(recording: Recording) -> str:
+    """Give the page of one recording."""
+    problem = recording.problem
+    title = f"{problem.world}, {problem.missingness}"
+    body = (
+        f'<header class="top"><h1>{escape(_headline(recording))}</h1>'
+        f"<p>{escape(_lead(recording))}</p>"
+        '<button type="button" class="theme" aria-label="Light or dark"></button></header>\n'
+        f"<main>{place('recording', recording, options='data-address')}\n{_about(recording)}</main>"
+    )
+    return page(f"Replay: {title}", body, {"recording": recording_json(recording)})
+
+
+def striking(recording: Recording) -> tuple[int, int]:
+    """Give the stage and the step to begin with: of the last stage, the one before the guesses differ most."""
+    stage = len(recording.stages[0]) - 1
+    pathways = recording.stages[0][stage].before.pathways[:-1]
+    distinct = [len(set(row)) for row in pathways.tolist()]
+    return stage, max(range(len(distinct)), key=lambda t: (distinct[t], -t))
+
+
+def as_json(data: Any) -> str:
+    r"""Give data as JSON that can stand in a script element: no ``<``, so nothing in it can end the element.
+
+    Examples
+    --------
+    >>> print(as_json({"name": "</script>"}))
+    {"name":"\u003c/script>"}
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def part(name: str) -> str:
+    """Give a file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _headline(recording: Recording) -> str:
+    many = max(settings.pathways for settings in recording.methods)
+    return (
+        f"{_WORDS.get(many, many)} guesses of where it is" if many > 1 else "What it sees, and what it takes for true"
+    )
+
+
+def _lead(recording: Recording) -> str:
+    problem, header = recording.problem, recording.header
+    names = " against ".join(settings.method for settings in recording.methods)
+    return f"{names} in {problem.world}, {problem.missingness} ({header['label']}), seed {recording.seed}"
+
+
+def _about(recording: Recording) -> str:
+    header = recording.header
+    words = [
+        f"Recorded by lacuna {header['lacuna']} (results version {header['results']}), by the agent itself; this page "
+        "computes nothing again.",
+        "With the header below the same run can be made again, to the bit: lacuna replay --check FILE.",
+    ]
+    text = escape(json.dumps(header, indent=1, ensure_ascii=False))
+    return (
+        f'<details class="about"><summary>What this is, and how to repeat it</summary><p>{escape(" ".join(words))}</p>'
+        f"<pre>{text}</pre></details>"
+    )

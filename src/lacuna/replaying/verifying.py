@@ -1,0 +1,144 @@
+"""A page of a replay, checked: its header is run again, in the compiled loop, and compared bit by bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.mdp.tabular import TabularMDP
+from lacuna.methods.settings import SETTINGS, Settings
+from lacuna.missingness import Mechanism, parse
+from lacuna.quantities import counted
+from lacuna.replaying.encoding import stage_from
+from lacuna.replaying.recording import MOST_STEPS, Moments, Stage, record
+from lacuna.running.problems import Problem, find_problem
+from lacuna.running.run import Run, fingerprint
+from lacuna.validation import whole_number
+from lacuna.version import RESULTS_VERSION
+
+_RECORDING = re.compile(r'<script type="application/json" id="([\w-]+)">(\{"header".*?)</script>', re.DOTALL)
+
+_WORDS = {"before": "moments", "stops": "last moments of episodes", "best": "best actions", "changes": "best actions",
+          "changed": "best actions", "at": "steps"}  # fmt: skip
+
+
+def recordings_in(path: str | os.PathLike[str]) -> dict[str, Mapping[str, Any]]:
+    """Read the recordings of a page as plain data, by their names."""
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        found = {name: json.loads(data) for name, data in _RECORDING.findall(text)}
+    except ValueError as error:
+        raise ValueError(f"{path} holds a damaged recording: {error}") from error
+    if not found:
+        raise ValueError(f"{path} is no page of a replay: it holds no recording")
+    return found
+
+
+def check_page(
+    path: str | os.PathLike[str], world: TabularMDP | None = None, missingness: Mechanism | None = None
+) -> str:
+    """Run every recording of a page again from its header, and compare all of it; gives a sentence.
+
+    All of it is recorded again, and must be the same bits. True states, observations, pathways, actions, rewards and
+    ends must also be those of the compiled loop, run in one go.
+
+    Parameters
+    ----------
+    path
+        The page.
+    world, missingness
+        Where the header names a world or mechanism that only an object of yours can be: that object.
+
+    Examples
+    --------
+    >>> from lacuna.replaying.replay import replay
+    >>> _ = replay("corridor", "mcar:0.4", "mi-synthetic,K=3", at=[0, 100], steps=20).save("corridor.html")
+    >>> check_page("corridor.html")
+    'corridor.html: 1 recording, 40 steps, equal to the bit when run again'
+    """
+    found, steps = recordings_in(path), 0
+    for name, data in found.items():
+        try:
+            steps += _check(data, world, missingness)
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"{path}: the recording {name!r} is damaged ({error!r})") from error
+        except ValueError as error:
+            raise ValueError(f"{path}: the recording {name!r} cannot be repeated: {error}") from error
+    recordings = counted(len(found), "recording")
+    return f"{path}: {recordings}, {counted(steps, 'step')}, equal to the bit when run again"
+
+
+def _check(data: Mapping[str, Any], world: TabularMDP | None, missingness: Mechanism | None) -> int:
+    header = data["header"]
+    if header["results"] != RESULTS_VERSION:
+        raise ValueError(f"it has results of version {header['results']}, and this lacuna gives {RESULTS_VERSION}")
+    problem = _problem(header, world, missingness)
+    mdp, steps = problem.mdp, whole_number("steps", header["steps"], 1, MOST_STEPS)
+    methods = [
+        Settings(described["method"], **{name: described[name] for name in SETTINGS if name in described})
+        for described in header["methods"]
+    ]
+    at = [whole_number("at", t, 0) for t in header["at"]]
+    again = record(problem, methods, at=at, steps=steps, seed=header["seed"])
+    for settings, track, stages in zip(methods, data["tracks"], again.stages, strict=True):
+        for kept, stage in zip(track, stages, strict=True):
+            found = stage_from(kept, settings.pathways, mdp.n_actions, mdp.dynamics.shown)
+            _compare(found, stage)
+            _compare_trace(found, problem, settings, header["seed"])
+    return steps * len(at) * len(methods)
+
+
+def _problem(header: Mapping[str, Any], world: TabularMDP | None, missingness: Mechanism | None) -> Problem:
+    first = bool(header["first_observed"])
+    if world is None:
+        found = find_problem(header["world"], header["missingness"], first_observed=first)
+        if not isinstance(found, Problem):
+            raise ValueError(f"{header['world']} is no world given as arrays")
+    else:
+        found = Problem(world.name, world, missingness or parse(header["missingness"], world), first)
+    if fingerprint(found.mdp, found.mechanism) != header["problem"]:
+        raise ValueError(f"{header['world']}, {header['missingness']} is another problem here than it was there")
+    return found
+
+
+def _compare(found: Stage, again: Stage) -> None:
+    """Refuse what differs when it is recorded again."""
+    for name in Stage._fields:
+        kept, new = getattr(found, name), getattr(again, name)
+        for one, other in zip(kept, new, strict=True) if isinstance(kept, Moments) else [(kept, new)]:
+            _same(_WORDS.get(name, name), one, other, again.at)
+
+
+def _compare_trace(stage: Stage, problem: Problem, settings: Settings, seed: int) -> None:
+    """Refuse what differs from the trace of a compiled run."""
+    run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=problem.first_observed)
+    run.advance(stage.at)
+    trace = run.record(stage.steps)
+    arrivals = _arrivals(stage)
+    for what, kept, again in (
+        ("true states", stage.before.state[:-1], trace.state), ("actions", stage.action, trace.action),
+        ("rewards", stage.reward, trace.reward), ("arrivals", arrivals.state, trace.arrival),
+        ("observations", arrivals.seen, trace.seen), ("pathways", arrivals.pathways, trace.pathways),
+        ("ends", stage.ended, trace.ended), ("truncations", stage.truncated, trace.truncated),
+    ):  # fmt: skip
+        _same(what, kept, again, stage.at)
+
+
+def _arrivals(stage: Stage) -> Moments:
+    """Where every step led: to the moment before the next one, or to the end of an episode."""
+    columns = [column[1:].copy() for column in stage.before]
+    for column, stops in zip(columns, stage.stops, strict=True):
+        column[stage.stopped] = stops
+    return Moments(*columns)
+
+
+def _same(what: str, kept: NDArray[Any] | int, again: NDArray[Any] | int, at: int) -> None:
+    if not np.array_equal(kept, again):
+        raise ValueError(f"the {what} from step {at:,} on are others when it is run again")

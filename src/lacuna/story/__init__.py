@@ -1,0 +1,1 @@
+"""The idea as a story of eight scenes, on one offline page: `lacuna explain`."""

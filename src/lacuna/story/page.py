@@ -1,0 +1,97 @@
+"""The page of the story."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+
+from lacuna.replaying.page import page, place, recording_json
+from lacuna.replaying.still import still
+from lacuna.story.results import SERIES, chart, results
+from lacuna.story.scenes import RATES, USUAL_RATE, Scene, name_of, scenes, vote
+from lacuna.version import __version__
+
+_LEAD = (
+    "Parts of what an agent sees go missing: a sensor drops out, a question is skipped, a position is lost. It must "
+    "act now, and learn now. The answer shown here keeps several guesses at once and lets them vote. Everything below "
+    "was recorded from the real agent; the page computes nothing again."
+)
+
+
+def story_page() -> str:
+    """Give the whole page; the same bytes each time."""
+    told, found = scenes(), results()
+    body = [
+        '<header class="top"><h1>Ten guesses in the fog</h1>'
+        f'<p class="lead">{_LEAD}</p><button type="button" class="theme" aria-label="Light or dark"></button></header>',
+        '<main class="story">',
+        *(_section(number, scene) for number, scene in enumerate(told, start=1)),
+        _study(len(told) + 1),
+        f"<footer><p>Made by <code>lacuna explain</code>, lacuna {__version__}. <code>lacuna replay</code> makes such "
+        "a page of any run; <code>lacuna replay --check</code> repeats every run above from its header, to the bit.</p>"
+        "</footer>",
+        "</main>",
+    ]
+    data = {name: recording_json(kept) for scene in told for name, kept in scene.recordings.items()}
+    return page(
+        "lacuna, explained: ten guesses in the fog", "\n".join(body), data | {"study": found},
+        style=[_part("story.css")], script=[_part("story.js")],
+    )  # fmt: skip
+
+
+def picture() -> str:
+    """Give one moment of the story as SVG, for documents."""
+    scene = vote()
+    return still(next(iter(scene.recordings.values())), *scene.start, dark=True) + "\n"
+
+
+def _section(number: int, scene: Scene) -> str:
+    names = list(scene.recordings)
+    first = name_of(USUAL_RATE) if name_of(USUAL_RATE) in names else names[0]
+    chooser = _chooser("Lost:") if len(names) > 1 else ""
+    player = place(first, scene.recordings[first], start=scene.start, options=f"data-simple {scene.options}")
+    return (
+        f'<section id="scene-{scene.id}" class="scene"><div class="words"><p class="count">{number}</p>'
+        f"<h2>{escape(scene.title)}</h2>{scene.text}{chooser}</div>\n{player}</section>"
+    )
+
+
+def _chooser(label: str) -> str:
+    """Buttons for the rate of loss; all on the page go together."""
+    options = "".join(
+        f'<label><input type="radio" name="theta-%s" value="{rate}"{" checked" if rate == USUAL_RATE else ""}>'
+        f"<span>{100 * rate:g} %</span></label>"
+        for rate in RATES
+    )
+    named = options.replace("%s", label.strip(":").lower().replace(" ", "-"))
+    return f'<fieldset class="thetas"><legend>{escape(label)}</legend>{named}</fieldset>'
+
+
+def _study(number: int) -> str:
+    found = results()
+    text = (
+        f"<p>Three of the agents above, in {found['trials']} trials of {found['steps']:,} steps at each θ, none of "
+        "them tuned. QMDP knows the true model of the world, which no learner does: what comes near it lost little.</p>"
+    )
+    at = found["theta"].index(USUAL_RATE)
+    values = "".join(
+        f'<li data-method="{name}"><b>{found["mean"][name][at]:.1f}</b> {escape(title)}</li>'
+        for name, title in SERIES.items()
+    )
+    return (
+        f'<section id="scene-chart" class="scene"><div class="words"><p class="count">{number}</p>'
+        f"<h2>What it costs to lose</h2>{text}{_chooser('Your share:')}</div>\n"
+        f'<figure class="chart">{chart(found, USUAL_RATE)}<figcaption><p>Reward per episode at '
+        f'<output id="theta-told">{100 * USUAL_RATE:g} %</output> lost:</p><ul id="theta-values">{values}</ul>'
+        "</figcaption></figure></section>"
+    )
+
+
+def _part(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def written(found: object) -> str:
+    """Give data as the text of a file."""
+    return json.dumps(found, indent=1) + "\n"
