@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -227,9 +228,13 @@ def test_sizes_are_read_as_people_write_them() -> None:
 
 
 def test_in_a_notebook_a_replay_is_a_frame_of_its_own(page: Path) -> None:
-    html = replay("corridor", "mcar:0.4", "last-observed", at=[0], steps=5)._repr_html_()
-    assert html.startswith("<iframe")
-    assert "<script" not in html
+    found = replay("corridor", "mcar:0.4", "last-observed", at=[0], steps=5)
+    html = found._repr_html_()
+    assert html.count("<") == 2, "a frame, its end, and no other tag"
+    attributes = dict(re.findall(r'(\w+)="([^"]*)"', html))
+    assert unescape(attributes["srcdoc"]) == found.html
+    # allow-same-origin would give the player's script the run of the notebook.
+    assert attributes["sandbox"] == "allow-scripts"
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

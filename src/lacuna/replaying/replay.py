@@ -75,7 +75,9 @@ class Replay:
         return f"Replay({names} in {where}; {kept.stages[0][0].steps} steps at {at})"
 
     def _repr_html_(self) -> str:
-        return f'<iframe style="width:100%;height:56rem;border:0" srcdoc="{escape(self.html, quote=True)}"></iframe>'
+        # The player needs its script; in a sandbox it cannot reach the notebook around it.
+        frame = '<iframe sandbox="allow-scripts" style="width:100%;height:56rem;border:0"'
+        return f'{frame} srcdoc="{escape(self.html, quote=True)}"></iframe>'
 
 
 def replay(
