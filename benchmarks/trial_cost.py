@@ -140,6 +140,8 @@ def large_batch(folder: Path) -> dict[str, float]:
     trial = Trial.create(trial_file("mi-available", "batch"), store=f"sqlite:{folder / 'large.db'}", seed=1)
     trial.store._connection.execute("PRAGMA synchronous = OFF")  # type: ignore[attr-defined]
     stream = Stream(trial, 500)
+    stream.go_on(contexts(1000, 0))
+    trial.update()  # the first one compiles
     stream.go_on(contexts(BATCH, 1))
     found = {f"update of {BATCH:,} decisions": timed(trial.update) / 1e6}
     found["snapshot"] = timed(trial.snapshot) / 1e6
