@@ -190,9 +190,20 @@ def test_settings_are_chosen_on_tuning_trials_and_reported_on_fresh_ones(table: 
         means = mine.group_by("alpha", "gamma").agg(pl.col("mean_total_reward_with_open").mean().alias("mean"),
                                                      (pl.col("episodes") == 0).sum().alias("stuck"))  # fmt: skip
         best = means.filter(stuck=means["stuck"].min())["mean"].max()
-        assert row["selection_mean"] is None or row["selection_mean"] == pytest.approx(best)
+        mine = means.filter(alpha=row["alpha"], gamma=row["gamma"], stuck=means["stuck"].min())
+        assert row["selection_mean"] == pytest.approx(best) == mine["mean"].item()
+    # The case shows what it is to show: draws do not choose alike.
+    assert chosen.filter(draw=0).drop("draw", "selection_mean").rows() != (
+        chosen.filter(draw=1).drop("draw", "selection_mean").rows()
+    )
     confirming = confirming_studies(TUNING, chosen, draws)
     assert len(confirming) == 4
+    for one, group in zip(confirming, chosen.partition_by("draw", "missingness", maintain_order=True), strict=True):
+        run = {run.settings.method: run.settings for run in one.runs() if isinstance(run.settings, Settings)}
+        for row in group.iter_rows(named=True):
+            assert run.pop(row["method"]) == Settings(row["method"], alpha=row["alpha"], gamma=row["gamma"])
+        assert {*run} == {*KNOWING}
+        assert {run.trial for run in one.runs()} == {*draws[group["draw"][0]].fresh}
     assert {run.trial for one in confirming for run in one.runs()} == set(range(7000, 7006))
     fresh = made(Store(tmp_path), confirming)
     cells = tuned_cells(TUNING, chosen, confirming, pl.concat([table, fresh]), draws)
