@@ -220,6 +220,22 @@ def test_too_few_tuning_trials_are_refused() -> None:
         draws_of(TUNING, 5, 1)
 
 
+def test_fresh_trials_are_none_that_tuned() -> None:
+    with pytest.raises(ValueError, match="there are 1001 tuning trials; at most 1000"):
+        draws_of(study("tuning", trials=1001), 2, 1)
+    (most,) = draws_of(study("tuning", trials=1000), 1, 1)
+    assert not {*most.tuning} & {*most.fresh}
+
+
+def test_what_was_tuned_with_a_hidden_first_state_is_confirmed_with_one(table: pl.DataFrame) -> None:
+    draws = draws_of(TUNING, 2, 1)
+    hidden = Study.from_data(TUNING.spec.model_dump(exclude_defaults=True) | {"first_observed": False}, "tuning")
+    chosen = choices(TUNING, table, draws)
+    for tuning in (TUNING, hidden):
+        told = {run.first_observed for one in confirming_studies(tuning, chosen, draws) for run in one.runs()}
+        assert told == {tuning.spec.first_observed}
+
+
 # --- the study files -----------------------------------------------------------------------------------------------
 
 
