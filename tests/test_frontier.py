@@ -190,9 +190,20 @@ def test_settings_are_chosen_on_tuning_trials_and_reported_on_fresh_ones(table: 
         means = mine.group_by("alpha", "gamma").agg(pl.col("mean_total_reward_with_open").mean().alias("mean"),
                                                      (pl.col("episodes") == 0).sum().alias("stuck"))  # fmt: skip
         best = means.filter(stuck=means["stuck"].min())["mean"].max()
-        assert row["selection_mean"] is None or row["selection_mean"] == pytest.approx(best)
+        mine = means.filter(alpha=row["alpha"], gamma=row["gamma"], stuck=means["stuck"].min())
+        assert row["selection_mean"] == pytest.approx(best) == mine["mean"].item()
+    # The case shows what it is to show: draws do not choose alike.
+    assert chosen.filter(draw=0).drop("draw", "selection_mean").rows() != (
+        chosen.filter(draw=1).drop("draw", "selection_mean").rows()
+    )
     confirming = confirming_studies(TUNING, chosen, draws)
     assert len(confirming) == 4
+    for one, group in zip(confirming, chosen.partition_by("draw", "missingness", maintain_order=True), strict=True):
+        run = {run.settings.method: run.settings for run in one.runs() if isinstance(run.settings, Settings)}
+        for row in group.iter_rows(named=True):
+            assert run.pop(row["method"]) == Settings(row["method"], alpha=row["alpha"], gamma=row["gamma"])
+        assert {*run} == {*KNOWING}
+        assert {run.trial for run in one.runs()} == {*draws[group["draw"][0]].fresh}
     assert {run.trial for one in confirming for run in one.runs()} == set(range(7000, 7006))
     fresh = made(Store(tmp_path), confirming)
     cells = tuned_cells(TUNING, chosen, confirming, pl.concat([table, fresh]), draws)
@@ -207,6 +218,22 @@ def test_settings_are_chosen_on_tuning_trials_and_reported_on_fresh_ones(table: 
 def test_too_few_tuning_trials_are_refused() -> None:
     with pytest.raises(ValueError, match="4 tuning trials are too few for 5 draws"):
         draws_of(TUNING, 5, 1)
+
+
+def test_fresh_trials_are_none_that_tuned() -> None:
+    with pytest.raises(ValueError, match="there are 1001 tuning trials; at most 1000"):
+        draws_of(study("tuning", trials=1001), 2, 1)
+    (most,) = draws_of(study("tuning", trials=1000), 1, 1)
+    assert not {*most.tuning} & {*most.fresh}
+
+
+def test_what_was_tuned_with_a_hidden_first_state_is_confirmed_with_one(table: pl.DataFrame) -> None:
+    draws = draws_of(TUNING, 2, 1)
+    hidden = Study.from_data(TUNING.spec.model_dump(exclude_defaults=True) | {"first_observed": False}, "tuning")
+    chosen = choices(TUNING, table, draws)
+    for tuning in (TUNING, hidden):
+        told = {run.first_observed for one in confirming_studies(tuning, chosen, draws) for run in one.runs()}
+        assert told == {tuning.spec.first_observed}
 
 
 # --- the study files -----------------------------------------------------------------------------------------------

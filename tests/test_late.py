@@ -22,7 +22,7 @@ from lacuna.missingness import MissingObservation, VectorMissingObservation, par
 from lacuna.running.play import play
 from lacuna.running.run import DRIVERS, Run
 from lacuna.worlds.registry import make_world
-from naive import NaiveLearner
+from naive import NaiveLearner, State
 from naive_late import Remembering
 from naive_planned import NaivePlanner
 from problems import Numbers, digest, lake, with_none
@@ -211,8 +211,8 @@ def test_play_takes_them_in() -> None:
 # --- the twin --------------------------------------------------------------------------------------------------------
 
 
-def twin_of(run: Run) -> Remembering:
-    agent, case = run.agent, run.agent.settings
+def twin_of(agent: Agent) -> Remembering:
+    case = agent.settings
     numbers: dict[str, Any] = {name: Numbers(agent.seed, name) for name in ("imputation", "exploration")}
     sizes, A, K = agent.space.sizes, agent.n_actions, case.pathways
     if agent.method.plans:
@@ -235,7 +235,7 @@ def test_a_run_is_what_the_twin_makes_of_its_record(case: Settings) -> None:
     for text in ("late:1,mcar:0.5", "late:3,mcar:0.7"):
         run = Run(mdp, parse(text, mdp), case, seed=SEED)
         trace, delay = run.record(160), run.mechanism.delay
-        twin = twin_of(run)
+        twin = twin_of(run.agent)
         first = [int(trace.state[0])]
         arrivals, seen = first, [mdp.dynamics.shown[first[0]]]
         twin.begin(with_none(seen[0]))
@@ -246,7 +246,7 @@ def test_a_run_is_what_the_twin_makes_of_its_record(case: Settings) -> None:
             if late is not None:
                 twin.correct(late, delay - 1)
             twin.learn(action, float(trace.reward[t]), with_none(trace.seen[t]), terminated)
-            rows = [_row(path, mdp, case.method) for path in twin.paths]
+            rows = [_row(path, mdp.space, case.method) for path in twin.paths]
             assert rows == trace.pathways[t].tolist(), (text, t)
             if terminated or trace.truncated[t]:
                 start = int(mdp.restart[trace.arrival[t]])
@@ -255,13 +255,47 @@ def test_a_run_is_what_the_twin_makes_of_its_record(case: Settings) -> None:
                 twin.begin(with_none(seen[0]))
 
 
-def _row(path: Any, mdp: TabularMDP, method: str) -> int:
+@pytest.mark.parametrize("case", cases(2), ids=str)
+def test_whatever_arrives_and_whenever_pathways_are_those_of_the_twin(case: Settings) -> None:
+    """Parts of any state that is kept, of the first one too, several at a time; none of an earlier episode."""
+    space, rng = Space((3, 2, 2)), np.random.default_rng(SEED)
+    agent = Agent(space, 2, case, seed=SEED)
+    twin = twin_of(agent)
+
+    def some_of(state: NDArray[np.int64]) -> State:
+        return with_none(np.where(rng.random(space.d) < 0.5, state, MISSING))
+
+    states: list[NDArray[np.int64]] = []
+    for _ in range(300):
+        now = rng.integers(space.sizes)
+        seen = some_of(now)
+        if not states:
+            agent.begin(seen)
+            twin.begin(seen)
+        else:
+            action, reward, ended = int(rng.integers(2)), float(rng.integers(3)), bool(rng.random() < 0.2)
+            agent.learn(reward, seen, ended, action=action)
+            twin.learn(action, reward, seen, ended)
+            if ended:
+                states = []
+                continue
+        states.append(now)
+        for steps_ago in rng.integers(case.lag + 1, size=2).tolist():
+            # Of a state before the first of the episode anything may be said: it changes nothing.
+            late = some_of(states[-1 - steps_ago] if steps_ago < len(states) else now)
+            agent.correct(late, steps_ago=steps_ago)
+            twin.correct(late, steps_ago)
+        rows = [_row(path, space, case.method) for path in twin.paths]
+        assert rows == (agent.memory.S - agent.memory.first).tolist()
+
+
+def _row(path: Any, space: Space, method: str) -> int:
     if path is None:
         return -1
     if method == "missing-as-state":
-        wider = Space(tuple(size + 1 for size in mdp.space.sizes))
-        return wider.encode([size if v is None else v for v, size in zip(path, mdp.space.sizes, strict=True)])
-    return mdp.space.encode(path)
+        wider = Space(tuple(size + 1 for size in space.sizes))
+        return wider.encode([size if v is None else v for v, size in zip(path, space.sizes, strict=True)])
+    return space.encode(path)
 
 
 # --- files and figures -----------------------------------------------------------------------------------------------

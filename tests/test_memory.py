@@ -121,6 +121,10 @@ PLENTY: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Agent(Space((1,) * 100_000), 1, Settings("missing-as-state")), "take up to more than 1000 TB",
     ),
     "many actions": (lambda: Agent(Space((2,)), 10**10), "for 2 states .* and 10000000000 actions"),
+    "many numbers drawn in a step": (
+        lambda: Agent(Space((3, 3, 3)), 2, Settings("mi-chained", K=10_000, cycles=100, lag=1000)),
+        "the random numbers for a step of mi-chained do not fit into memory: they take up to 72.6 GB, and the limit is",
+    ),
     "a run": (lambda: Run(showing_much(), mcar(Space((50,) * 5), 0.1), DEFAULT), "for 312500000 states"),
     "a yardstick": (
         lambda: Run(showing_much(), mcar(Space((50,) * 5), 0.1), Settings("fully-observed")),

@@ -43,6 +43,10 @@ def draws_of(tuning: Study, draws: int, fresh: int) -> list[Draw]:
     first, each = tuning.spec.first_trial, tuning.spec.trials // draws
     if not each:
         raise ValueError(f"{tuning.spec.trials} tuning trials are too few for {draws} draws")
+    if tuning.spec.trials > FRESH_FROM:
+        raise ValueError(
+            f"there are {tuning.spec.trials} tuning trials; at most {FRESH_FROM}, or fresh ones are among them"
+        )
     return [
         Draw(
             tuple(range(first + i * each, first + (i + 1) * each)),
@@ -76,7 +80,7 @@ def _confirming(tuning: Study, chosen: pl.DataFrame, draw: Draw) -> Study:
     data: dict[str, Any] = {
         "name": name, "steps": tuning.spec.steps, "missingness": [missingness], "methods": methods,
         "worlds": tuning.spec.model_dump(exclude_defaults=True)["worlds"],
-        "first_trial": draw.fresh[0], "trials": len(draw.fresh),
+        "first_trial": draw.fresh[0], "trials": len(draw.fresh), "first_observed": tuning.spec.first_observed,
     }  # fmt: skip
     return Study.from_data(data, name)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lacuna import display
 from lacuna.kernels.exclusive import Entry, exclusive
+from lacuna.kernels.memory_limit import ask_for
 from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
 from lacuna.learning import checkpoint, learner, picture
@@ -87,6 +88,9 @@ class Agent:
             raise ValueError(
                 f"{self.settings.method} is a yardstick: it knows what no agent can know; take it in a trial or a study"
             )
+        # A compiled run keeps numbers for a step and for two starts of episodes.
+        n_draws = 3 * draws_per_step(self.settings.rules, space.d)
+        ask_for(8 * n_draws, f"the random numbers for a step of {self.settings.method}", max_memory)
         self.tables = Tables(space, self.n_actions, self.settings, max_memory=max_memory)
         self.method, self.rules = self.tables.method, self.tables.rules
         self.model, self.components = self.tables.model, self.tables.components
