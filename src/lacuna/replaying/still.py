@@ -76,7 +76,7 @@ def _map(recording: Recording, stage: int, step: int) -> list[str]:
     mdp, kept = recording.problem.mdp, recording.stages[0][stage]
     drawing, state = drawing_of(mdp), int(kept.before.state[step])
     number = 0 if drawing.scene is None else int(drawing.scene[state])
-    scene, parts = drawing.scenes[number], []
+    scene, parts, marks = drawing.scenes[number], [], []
     much = haze(mdp, recording.problem.mechanism)
     fog = {_place(recording, int(mdp.shows[s])): float(much[s]) for s in range(mdp.n_states) if much[s] > 0}
     for row, line in enumerate(scene.rows):
@@ -90,10 +90,10 @@ def _map(recording: Recording, stage: int, step: int) -> list[str]:
                 parts.append(_text(ground.sign, x + 12, y + 17, 16, "#3d6a94"))
             if (row, column) in scene.marks:
                 fill = "#1d1d1b" if sum(bytes.fromhex(ground.light[1:])) > 380 else "#ffffff"
-                parts.append(_text(scene.marks[row, column], x + 45, y + 13, 12, fill, anchor="end"))
+                marks.append(_text(scene.marks[row, column], x + 44, y + 13, 12, fill, anchor="end"))
     parts += [_wall(*pair) for pair in drawing.walls]
     parts.append(_open(recording, stage, step))
-    return parts + _ghosts(recording, stage, step) + _truth(recording, stage, step)
+    return parts + _ghosts(recording, stage, step) + _truth(recording, stage, step) + marks
 
 
 def _wall(one: Cell, other: Cell) -> str:
