@@ -134,10 +134,8 @@ def test_jumps_lead_to_the_next_fall_blackout_and_end(visit: Visit, found: Repla
             return any(
                 t in stop and mdp.bad[kept.stops.state[stop.index(t)]] for kept, stop in zip(tracks, stops, strict=True)
             )
-        arrived = [
-            kept.stops.state[stop.index(t - 1)] if t - 1 in stop else kept.before.state[t]
-            for kept, stop in zip(tracks, stops, strict=True)
-        ]
+        # A fall that stopped an episode is at its late time alone.
+        arrived = [kept.before.state[t] for kept, stop in zip(tracks, stops, strict=True) if t - 1 not in stop]
         return t > 0 and any(mdp.bad[state] for state in arrived)
 
     for kind, key in (("fall", "f"), ("end", "e")):
@@ -153,6 +151,59 @@ def test_jumps_lead_to_the_next_fall_blackout_and_end(visit: Visit, found: Repla
     i = int(page.locator(".replay").get_attribute("data-drawn") or 0)
     lost = [[(kept.before.seen[t] < 0).any() for t, late in moments[i : i + 3] if not late] for kept in tracks]
     assert any(all(row) for row in lost)
+
+
+def test_a_fall_that_ends_an_episode_is_one_fall(browser: Browser, tmp_path: Path) -> None:
+    kept = replay("frozen-lake", "mcar:0.3", "mi-synthetic", at=[0], steps=200)
+    kept.save(tmp_path / "ice.html")
+    stage, bad = kept.recording.stages[0][0], kept.recording.problem.mdp.bad
+    falls = int(bad[stage.stops.state].sum())
+    assert falls > 5
+    visit = Visit(browser, (tmp_path / "ice.html").as_uri(), viewport=WIDE)
+    columns = "[...players.values()][0].lines[0].columns"
+    assert visit.page.evaluate(f"{columns}.filter((column) => column.fell).length") == falls
+    assert visit.page.evaluate(f"{columns}.every((column) => !column.fell || column.end)")
+    visit.context.close()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_bars_of_several_agents_have_room(browser: Browser, tmp_path: Path, size: Any) -> None:
+    replay(WORLD, "mcar:0.4", ["mi-synthetic", "last-observed", "missing-as-state"], at=[0], steps=20).save(
+        tmp_path / "three.html"
+    )
+    visit = Visit(browser, (tmp_path / "three.html").as_uri(), viewport=size)
+    widths = visit.page.locator(".track").evaluate_all("all => all.map((track) => track.clientWidth)")
+    assert min(widths) > 40
+    visit.context.close()
+
+
+def test_shared_votes_are_not_counted_as_whole_ones(visit: Visit, found: Replay) -> None:
+    """At the very first step every action is as good as any other: ten guesses share ten votes among eight."""
+    page = visit.page
+    page.keyboard.press("1")
+    go(page, 0)
+    assert found.recording.stages[0][0].votes[0].all()
+    texts = page.locator(".panel").first.locator(".votes").all_text_contents()
+    assert texts == ["●○"] * 8
+
+
+def test_a_wall_is_not_called_chance(browser: Browser, tmp_path: Path) -> None:
+    replay("taxi", "mcar:0.3", "mi-planned", at=[0], steps=150).save(tmp_path / "taxi.html")
+    visit = Visit(browser, (tmp_path / "taxi.html").as_uri(), viewport=WIDE)
+    told = []
+    for i in range(150):
+        go(visit.page, i)
+        told.append(visit.page.locator(".told").text_content() or "")
+    assert any("but stays where it is" in words for words in told)
+    assert not any("elsewhere" in words for words in told)
+    visit.context.close()
+
+
+def test_a_page_begins_where_much_follows(browser: Browser, folder: Path) -> None:
+    visit = Visit(browser, (folder / "lake.html").as_uri(), viewport=WIDE)
+    slider = visit.page.locator(".scrub")
+    assert int(slider.input_value()) <= int(slider.get_attribute("max") or 0) / 2
+    visit.context.close()
 
 
 def test_the_page_says_where_the_paths_part(visit: Visit, found: Replay) -> None:

@@ -182,7 +182,7 @@ def reached(problem: AnyProblem, settings: AnyMethod, seeds: Sequence[int]) -> I
                 if spent > _SECONDS / len(_BESIDE):
                     break
         except (ValueError, MemoryError, ModuleNotFoundError) as error:
-            yield f"{YARDSTICKS[name].title} is not known: {error}."
+            yield f"How far “{YARDSTICKS[name].title}” would come is not known: {error}."
             continue
         yield Reached(YARDSTICKS[name].title, found) if found else f"{YARDSTICKS[name].title} completed no episode."
 

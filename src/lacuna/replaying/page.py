@@ -112,10 +112,10 @@ def replay_page(recording: Recording) -> str:
 
 
 def striking(recording: Recording) -> tuple[int, int]:
-    """Give the stage and the step to begin with: of the last stage, the one before the guesses differ most."""
+    """Give the stage and the step to begin with: of the last stage, where the guesses differ most; much follows it."""
     stage = len(recording.stages[0]) - 1
     pathways = recording.stages[0][stage].before.pathways[:-1]
-    distinct = [len(set(row)) for row in pathways.tolist()]
+    distinct = [len(set(row)) for row in pathways[: max(1, len(pathways) // 2)].tolist()]
     return stage, max(range(len(distinct)), key=lambda t: (distinct[t], -t))
 
 

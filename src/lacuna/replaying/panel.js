@@ -21,6 +21,8 @@ class Panel {
       make("div", { class: "bars", role: "list" }, ...this.bars.map((bar) => bar.element)));
     this.holds = make("p", { class: "holds" });
     const picture = make("div", { class: "picture" }, this.canvas, this.holds);
+    // A map of few cells need not fill the page.
+    if (world.map) picture.style.setProperty("--most", `${7 * world.map.columns}rem`);
     this.element = make("section", { class: "panel", "aria-label": this.method.title });
     if (options.named) this.element.append(make("h3", {}, this.method.title));
     this.element.append(make("div", { class: "two" }, picture, beside), this.told, this.score);
@@ -77,8 +79,8 @@ class Panel {
     if (decision >= 0) {
       const action = world.actions[stage.action[decision]], p = stage.probabilities(decision)[stage.action[decision]];
       let went = `It goes ${action.sign ? `${action.sign} ` : ""}${action.name}`;
-      if (!action.way) went = `It does: ${action.name}`;
-      words.push(`${went} (${percent(p)})${shown.truth ? this.#chance(view, action) : ""}. Reward ${signed(stage.rewardOf(decision))}.`);
+      if (!action.way) went = /^\d+$/.test(action.name) ? `It takes action ${action.name}` : `It does: ${action.name}`;
+      words.push(`${went} (${percent(p)})${shown.truth ? this.#led(view, action) : ""}. Reward ${signed(stage.rewardOf(decision))}.`);
     }
     this.told.textContent = words.join(" ");
     const now = view.moments === stage.before ? view.i : view.step + 1;
@@ -88,15 +90,16 @@ class Panel {
     this.holds.textContent = shown.truth && scene ? `Now: ${scene}` : "";
     this.canvas.setAttribute("aria-label", `${scene ? `${scene}. ` : ""}${this.told.textContent}`);
   }
-  // What chance made of an action, if it led elsewhere than it aimed.
-  #chance(view, action) {
+  // Where an action led, if elsewhere than it aimed: by chance, a wall, or the rules of the world.
+  #led(view, action) {
     const { map } = this.recording.world;
     if (!map || !action.way) return "";
     const from = this.scene.cellOf(view.shows);
     const arrival = this.recording.world.shows[view.stage.arrival(view.decision)];
     const to = this.scene.cellOf(arrival);
     const aim = [clip(from[0] + action.way[0], map.rows), clip(from[1] + action.way[1], map.columns)];
-    return aim[0] === to[0] && aim[1] === to[1] ? "" : ", but chance takes it elsewhere";
+    if (aim[0] === to[0] && aim[1] === to[1]) return "";
+    return from[0] === to[0] && from[1] === to[1] ? ", but stays where it is" : ", but ends up elsewhere";
   }
 }
 
@@ -122,7 +125,7 @@ class Card {
     const count = new Map();
     for (const { state, n } of groups) count.set(recording.value(state, j), (count.get(recording.value(state, j)) ?? 0) + n);
     const most = [...count].sort((a, b) => b[1] - a[1]);
-    const said = most.slice(0, 3).map(([guess, n]) => `${recording.label(j, guess)}${view.pathways.length > 1 ? ` ×${n}` : ""}`);
+    const said = most.slice(0, 3).map(([guess, n]) => `${recording.label(j, guess)}${view.pathways.length > 1 ? `\u00a0×${n}` : ""}`);
     if (most.length > 3) said.push("…");
     this.guesses.textContent = hidden && said.length ? `guess ${said.join(", ")}` : "";
     this.truth.textContent = hidden && shown.truth ? `true ${label}` : "";
@@ -138,15 +141,17 @@ class Bar {
     this.number = make("span", { class: "number" });
     this.votes = make("span", { class: "votes" });
     const name = make("span", { class: "name" }, action.sign ? make("b", {}, action.sign) : "", make("span", { class: "word" }, action.name));
-    this.element = make("div", { class: "bar", role: "listitem" }, name, make("span", { class: "track" }, this.fill), this.number, this.votes);
+    this.element = make("div", { class: "bar", role: "listitem", title: action.name }, name, make("span", { class: "track" }, this.fill), this.number, this.votes);
   }
   show(p, votes, taken) {
     this.element.classList.toggle("taken", taken);
     this.element.classList.toggle("none", !p);
     this.fill.style.transform = `scaleX(${p ?? 0})`;
     this.number.textContent = p === null ? "" : percent(p);
-    this.votes.textContent = votes > 0 ? "●".repeat(Math.min(Math.round(votes), 20)) : "";
-    this.votes.title = votes > 0 ? `${Math.round(votes * 100) / 100} votes` : "";
+    // A guess for which several actions are best shares its vote: what is left of a whole one is hollow.
+    const whole = Math.floor(votes + 1e-9);
+    this.votes.textContent = "●".repeat(Math.min(whole, 20)) + (votes - whole > 1e-6 && whole < 20 ? "○" : "");
+    this.votes.title = votes > 0 ? `votes: ${Math.round(votes * 100) / 100}` : "";
     this.element.dataset.p = p ?? "";
   }
 }

@@ -2,6 +2,11 @@
 
 const SPEEDS = [0.5, 1, 2, 4, 8, 16];
 const PACE = 900; // milliseconds for a step at speed 1
+const JUMPS = {
+  fall: { text: "fall ▾", label: "Next fall", name: "fall", key: "f" },
+  blackout: { text: "long blackout", label: `Next blackout: something is hidden for ${LONG} steps or more`, name: "long blackout", key: "b" },
+  end: { text: "episode’s end", label: "Next episode’s end", name: "episode’s end", key: "e" },
+};
 
 class Player {
   constructor(element) {
@@ -60,9 +65,8 @@ class Player {
       ...SPEEDS.map((speed) => make("option", { value: speed }, `${String(speed).replace("0.5", "½")}×`)));
     moves.append(this.speedChoice);
     const jumps = make("div", { class: "group jumps" }, make("span", {}, "Next"),
-      ...[["fall", "f"], ["blackout", "b"], ["end", "e"]].map(([kind, key]) =>
-        button({ fall: "fall ▾", blackout: "long blackout", end: "episode’s end" }[kind], `Next ${kind}`, key, () => this.jump(kind),
-          { hidden: kind === "fall" && !this.recording.anyBad, "data-jump": kind })));
+      ...Object.entries(JUMPS).map(([kind, { text, label, key }]) =>
+        button(text, label, key, () => this.jump(kind), { hidden: kind === "fall" && !this.recording.anyBad, "data-jump": kind })));
     const toggle = (name, text, key) => {
       const box = make("input", { type: "checkbox", onchange: () => this.show(name, box.checked) });
       box.checked = this.shown[name];
@@ -92,7 +96,22 @@ class Player {
     if (this.recording.methods.some((method) => method.guesses)) items.push(item("guess", this.recording.methods.some((method) => method.K > 1) ? "guesses of the agent, and what each votes for" : "its guess"));
     items.push(item("seen", "what is seen leaves this open"), item("agree", "how many guesses agree"), item("wrong", "share of wrong guesses"), item("lost", "hidden components"));
     if (this.recording.anyBad) items.push(item("fell", "a fall"));
+    items.push(...this.#grounds());
     return make("ul", { class: "legend" }, ...items);
+  }
+  // What the colours of the map are: all but the most common one.
+  #grounds() {
+    const { map } = this.recording.world;
+    if (!map) return [];
+    const cells = map.scenes.map((scene) => scene.ground).join("");
+    const count = (sign) => cells.split(sign).length;
+    const signs = Object.keys(map.grounds).filter((sign) => cells.includes(sign)).sort((a, b) => count(b) - count(a));
+    return signs.slice(1).map((sign) => {
+      const { name, light, dark } = map.grounds[sign], swatch = make("i", { class: "ground", "aria-hidden": "true" });
+      swatch.style.setProperty("--light", light);
+      swatch.style.setProperty("--dark", dark);
+      return make("li", {}, swatch, name);
+    });
   }
   setStage(stage, step = 0) {
     this.stage = stage;
@@ -104,8 +123,8 @@ class Player {
     this.slider.max = this.times.length - 1;
     const parts = this.recording.methods.slice(1).map((_, m) => this.recording.parting(stage, m + 1)).filter((t) => t >= 0);
     const first = Math.min(...parts);
-    const when = !parts.length ? "the paths never part here" : first === 0 ? "the paths parted before" : `the paths part at step ${thousands(learned + first)}`;
-    this.parted.textContent = this.lines.length < 2 ? "" : `Same seed, same chance for world and masks; ${when}.`;
+    const when = !parts.length ? "the paths never part here" : first === 0 ? "the paths parted earlier" : `the paths part at step ${thousands(learned + first)}`;
+    this.parted.textContent = this.lines.length < 2 ? "" : `Same seed: the same chance moves the world and hides things; ${when}.`;
     this.seek(Math.max(0, this.times.findIndex(({ t, late }) => t === step && !late)));
   }
   get time() {
@@ -132,7 +151,7 @@ class Player {
   jump(kind) {
     const to = nextOf(kind, this.lines, this.at);
     if (to >= 0) this.seek(to);
-    else this.clock.textContent = `There is no other ${kind} until the end.`;
+    else this.clock.textContent = `No ${JUMPS[kind].name} follows here.`;
   }
   toggle() {
     if (this.playing) this.pause();

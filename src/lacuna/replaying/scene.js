@@ -96,9 +96,10 @@ class Scene {
       const x = (cell % map.columns) * side, y = Math.floor(cell / map.columns) * side;
       const ground = map.grounds[scene.ground[cell]];
       pen.fillStyle = readable(dark ? ground.dark : ground.light, ink, paper);
-      pen.font = `700 ${side * 0.26}px system-ui, sans-serif`;
+      const size = Math.min(side * 0.26, 18);
+      pen.font = `700 ${size}px system-ui, sans-serif`;
       pen.textAlign = "right";
-      pen.fillText(text, x + side * 0.93, y + side * 0.2);
+      pen.fillText(text, x + side - size * 0.5, y + size * 0.95, side - size);
     }
     pen.strokeStyle = ink;
     pen.lineWidth = Math.max(3, side * 0.07);
@@ -240,12 +241,18 @@ class Scene {
     }
     pen.strokeStyle = colours()["guess-deep"];
     for (const [action, n] of count) {
-      if (!actions[action].way) continue;
+      const { way } = actions[action];
+      if (!way) continue;
       pen.lineWidth = side * (0.03 + 0.05 * (n / K));
       pen.globalAlpha = 0.5 + 0.5 * (n / members.length);
-      arrow(pen, middle, actions[action].way, side * 0.5, side * 0.13, 0.35);
+      const length = this.#leaves(middle, way, side) ? side * 0.28 : side * 0.5;
+      arrow(pen, middle, way, length, side * 0.13, (side * 0.175) / length);
     }
     pen.globalAlpha = 1;
+  }
+  // Whether an arrow from a cell points out of the map; a long one would be cut off at its edge.
+  #leaves([x, y], [down, across], side) {
+    return x + across * side < 0 || x + across * side > this.width || y + down * side < 0 || y + down * side > this.tall;
   }
   #drawTruth(pen, a, b, f, move, side) {
     const { truth, "truth-rim": rim } = colours(), { actions } = this.recording.world;
@@ -253,12 +260,13 @@ class Scene {
     if (a.decision >= 0 && f < 1) {
       const way = actions[a.stage.action[a.decision]].way;
       if (way && (way[0] || way[1])) {
+        const [length, head] = this.#leaves(from, way, side) ? [side * 0.42, side * 0.15] : [side * 0.78, side * 0.2];
         pen.lineWidth = side * 0.14;
         pen.strokeStyle = rim;
-        arrow(pen, from, way, side * 0.78, side * 0.2, 0);
+        arrow(pen, from, way, length, head, 0);
         pen.lineWidth = side * 0.08;
         pen.strokeStyle = truth;
-        arrow(pen, from, way, side * 0.78, side * 0.2, 0);
+        arrow(pen, from, way, length, head, 0);
       }
     }
     const [x, y] = between(from, to, move);

@@ -7,7 +7,7 @@ from html import escape
 from math import cos, hypot, pi, sin
 
 from lacuna.learning.picture import signs_of
-from lacuna.mdp.drawing import drawing_of
+from lacuna.mdp.drawing import Cell, drawing_of
 from lacuna.replaying.recording import Recording
 from lacuna.replaying.scenery import WAYS, haze, method_data
 
@@ -39,9 +39,13 @@ def still(recording: Recording, stage: int, step: int, *, dark: bool = False) ->
     left = columns * _SIDE + (_GAP if drawing.column else 0)
     parts += _cards(recording, stage, step, left)
     parts += _bars(recording, stage, step, left)
-    height = max(rows * _SIDE, 150 + 24 * min(mdp.n_actions, 12)) + 40
-    title = escape(f"{_told(recording, stage, step)} Step {kept.at + step:,} of {recording.methods[0].method}.")
-    parts.append(f'<text class="soft" x="4" y="{height - 12}" font-size="14">{title}</text>')
+    height = max(rows * _SIDE, 150 + 24 * min(mdp.n_actions, 12)) + 60
+    told, when = _told(recording, stage, step), f"{recording.methods[0].method}, step {kept.at + step:,}"
+    parts += [
+        _text(told, 0, height - 32, 14, "", "soft", "start"),
+        _text(when, 0, height - 12, 12, "", "soft", "start"),
+    ]
+    title = escape(f"{told} {when}.")
     width = left + _WIDE
     return (
         f'<svg class="st" xmlns="http://www.w3.org/2000/svg" viewBox="-8 -8 {width + 16} {height + 8}" role="img" '
@@ -53,7 +57,13 @@ def still(recording: Recording, stage: int, step: int, *, dark: bool = False) ->
 def _told(recording: Recording, stage: int, step: int) -> str:
     kept, space = recording.stages[0][stage], recording.problem.space
     lost = [name for name, value in zip(space.names, kept.before.seen[step], strict=True) if value < 0]
-    return f"Hidden: {', '.join(lost)}." if lost else "Everything is seen."
+    if not lost:
+        return "Everything is seen."
+    kind = method_data(recording.methods[0])
+    state = int(recording.problem.mdp.shows[kept.before.state[step]])
+    right = int((kept.before.pathways[step] == state).sum())
+    told = f" {right} of {kind['K']} guesses {'is' if right == 1 else 'are'} right." if kind["guesses"] else ""
+    return f"Hidden: {' and '.join(filter(None, [', '.join(lost[:-1]), lost[-1]]))}.{told}"
 
 
 def _place(recording: Recording, shown: int) -> tuple[int, int]:
@@ -66,7 +76,7 @@ def _map(recording: Recording, stage: int, step: int) -> list[str]:
     mdp, kept = recording.problem.mdp, recording.stages[0][stage]
     drawing, state = drawing_of(mdp), int(kept.before.state[step])
     number = 0 if drawing.scene is None else int(drawing.scene[state])
-    scene, parts = drawing.scenes[number], []
+    scene, parts, marks = drawing.scenes[number], [], []
     much = haze(mdp, recording.problem.mechanism)
     fog = {_place(recording, int(mdp.shows[s])): float(much[s]) for s in range(mdp.n_states) if much[s] > 0}
     for row, line in enumerate(scene.rows):
@@ -79,9 +89,33 @@ def _map(recording: Recording, stage: int, step: int) -> list[str]:
             if ground.sign:
                 parts.append(_text(ground.sign, x + 12, y + 17, 16, "#3d6a94"))
             if (row, column) in scene.marks:
-                bright = sum(bytes.fromhex(ground.light[1:])) > 380
-                parts.append(_text(scene.marks[row, column], x + 37, y + 16, 14, "#1d1d1b" if bright else "#ffffff"))
-    return parts + _ghosts(recording, stage, step) + _truth(recording, stage, step)
+                fill = "#1d1d1b" if sum(bytes.fromhex(ground.light[1:])) > 380 else "#ffffff"
+                marks.append(_text(scene.marks[row, column], x + 44, y + 13, 12, fill, anchor="end"))
+    parts += [_wall(*pair) for pair in drawing.walls]
+    parts.append(_open(recording, stage, step))
+    return parts + _ghosts(recording, stage, step) + _truth(recording, stage, step) + marks
+
+
+def _wall(one: Cell, other: Cell) -> str:
+    """A wall on the upper or the left side of the other cell."""
+    y, x = other[0] * _SIDE, other[1] * _SIDE
+    x2, y2 = (x, y + _SIDE) if one[0] == other[0] else (x + _SIDE, y)
+    return f'<line x1="{x}" y1="{y}" x2="{x2}" y2="{y2}" stroke="#1d1d1b" stroke-width="4" stroke-linecap="round"/>'
+
+
+def _open(recording: Recording, stage: int, step: int) -> str:
+    """A dashed line around the cells that agree with what is seen."""
+    drawing, space = drawing_of(recording.problem.mdp), recording.problem.space
+    kept, (rows, columns) = recording.stages[0][stage], drawing.shape
+    row, column = _place(recording, int(recording.problem.mdp.shows[kept.before.state[step]]))
+    seen = kept.before.seen[step]
+    high = wide = 1
+    if drawing.row and seen[space.component(drawing.row)] < 0:
+        row, high = 0, rows
+    if seen[space.component(drawing.column)] < 0:
+        column, wide = 0, columns
+    box = f'x="{column * _SIDE + 2}" y="{row * _SIDE + 2}" width="{wide * _SIDE - 4}" height="{high * _SIDE - 4}"'
+    return f'<rect {box} fill="none" stroke="#1d1d1b" stroke-width="2" stroke-dasharray="6 4"/>'
 
 
 def _ghosts(recording: Recording, stage: int, step: int) -> list[str]:
@@ -130,12 +164,13 @@ def _cards(recording: Recording, stage: int, step: int, left: int) -> list[str]:
     kept, space = recording.stages[0][stage], recording.problem.space
     labels = drawing_of(recording.problem.mdp).labels
     parts, wide = [_text("What it sees", left, 14, 13, "", "soft", "start")], min(96, (_WIDE - 8) // space.d)
+    size = max(7, min(12, int(1.6 * (wide - 8) / max(1, *map(len, space.names)))))
     for j, (name, value) in enumerate(zip(space.names, kept.before.seen[step].tolist(), strict=True)):
         x = left + j * wide
         word = "?" if value < 0 else labels[name][value] if name in labels else str(value)
         look = "back" if value < 0 else "empty"
         parts += [
-            _text(name, x, 38, 12, "", "soft", "start"),
+            _text(name, x, 38, size, "", "soft", "start"),
             f'<rect x="{x}" y="46" width="{wide - 8}" height="44" rx="7" class="line {look}"/>',
             _text(word, x + wide / 2 - 4, 75, 20 if len(word) < 4 else 14, "", "on" if value < 0 else "ink"),
         ]

@@ -24,7 +24,8 @@ class Timeline {
     this.columns = times.map((time) => {
       const view = this.stage.view(time), groups = view.groups, K = view.pathways.length;
       const right = groups.find(({ state }) => state === view.shows)?.n ?? 0;
-      const fell = !time.late && time.t > 0 && bad[this.stage.arrival(time.t - 1)];
+      // A fall that stops an episode is at its late time, and not at the start of the next episode too.
+      const fell = !time.late && time.t > 0 && !this.stage.stopAfter.has(time.t - 1) && bad[view.state];
       return {
         agree: groups.length ? groups[0].n / K : 0, wrong: groups.length ? 1 - right / K : 0,
         lost: view.hidden.length / d, fell: fell || (view.stopped && bad[view.state]), end: view.stopped,

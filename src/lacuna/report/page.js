@@ -86,7 +86,8 @@ function fit(spec, width) {
   const most = Math.min(meta.columns ?? panels.length, panels.length);
   const room = (columns) => Math.floor((width - left - 14 - gap * (columns - 1)) / columns);
   let columns = most;
-  while (columns > 1 && room(columns) < 150) columns = most % 2 === 0 && columns > 2 ? 2 : 1;
+  const least = meta.square ? 200 : 150; // letters in the cells of a map need room
+  while (columns > 1 && room(columns) < least) columns = most % 2 === 0 && columns > 2 ? 2 : 1;
   const spacing = { column: gap, row: meta.square ? 50 : 78 };
   for (const panel of panels) {
     panel.width = Math.min(room(columns), meta.square ? 330 : 720);

@@ -40,7 +40,7 @@ def scenes() -> list[Scene]:
 def _see_all() -> Scene:
     return Scene(
         "see", "It sees everything",
-        "<p>An agent (the black dot) walks from S to G. Water costs 10 a step, the goal pays 100. The lake floods and "
+        "<p>An agent (the dot) walks from S to G. Water costs 10 a step, the goal pays 100. The lake floods and "
         "falls dry again, and wind may push the agent aside.</p><p>Each step it sees three cards: its row, its column "
         "and the colour of the ground, which warns of water. With all three it knows where it is, and its guesses, "
         "orange, are the truth.</p>",
@@ -66,8 +66,8 @@ def _drift() -> Scene:
     return Scene(
         "drift", "One guess drifts",
         "<p>The simplest answer: fill in what is lost with one guess, drawn from what was seen to follow such steps. "
-        "But a wrong guess is where the next guess starts from.</p><p>Here the agent believes it is somewhere else, "
-        "does what seems best there, and walks into the water.</p>",
+        "But a wrong guess is where the next guess starts from.</p><p>Press play: soon the agent believes it is "
+        "somewhere else, does what seems best there, and walks into the water.</p>",
         {"drift": kept}, start=(0, 3),
     )  # fmt: skip
 
