@@ -46,7 +46,7 @@ def _fixed(data: Data) -> Markup:
     intro = Markup(
         "Every method at fixed settings, nothing tuned: α = 0.1, K = 10, γ = 1 where episodes end and 0.95 where they "
         "do not; the paper's methods with ε = 0 and with 0.05; ours as they come. {} problems, {} trials each. What "
-        "counts is reward per episode, open and cut episodes counted, or reward per step in worlds that never end. "
+        "counts is reward per episode, open and cut episodes counted, or reward per step in worlds without episodes. "
     ).format(problems, " or ".join(map(str, trials)))
     if data["form"] == "reduced":
         intro += Markup("This is the reduced form: <code>--full</code> runs more trials and steps. ")

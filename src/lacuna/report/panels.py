@@ -130,6 +130,8 @@ def print_config() -> dict[str, Any]:
     return {
         "font": "Helvetica, Arial, sans-serif",
         "background": WHITE,
+        # Room for a reader's font, which may be wider than the one by which texts are measured here.
+        "padding": {"left": 5, "top": 5, "right": 45, "bottom": 5},
         "view": alt.ViewConfig(stroke=None),
         "axis": alt.AxisConfig(
             labelColor=SOFT, titleColor=SOFT, gridColor=LINE, domainColor=LINE, tickColor=LINE,
