@@ -192,7 +192,7 @@ def swap(name: str, one: int, other: int) -> Callable[[Any, dict[str, Any]], Non
 
 
 SUMS_OF_STEPS = "holds sums that no steps could have left"
-NO_OUTCOMES = "_outcomes holds some that its steps could not have left"
+NO_OUTCOMES = "_outcomes holds outcomes that 6[01] steps cannot give"
 NOT_THE_VISITED = "the planner's list of visited states lacks one that it has left, or names one twice"
 
 OF_PLANNING: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
@@ -221,7 +221,7 @@ OF_PLANNING: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("plan_arrived", 1, value=0.0), f"plan_arrived {SUMS_OF_STEPS}"),
     (put("plan_tried", 0, value=61.0), "plan_tried counts more tries than there were steps"),
     (put("plan_tried", 0, value=-0.1), "plan_tried holds -0.1"),
-    (put("plan_told", 0, value=61.0), "plan_told holds more than what arrived"),
+    (put("plan_told", 0, value=61.0), "plan_told counts more outcomes than arrivals"),
     (put("plan_told", 0, value=-1.0), "plan_told holds -1.0"),
     (put("plan_outcomes", (0, 0), value=np.inf), "plan_outcomes holds inf"),
     *((put("plan_outcomes", (0, 1), value=x), NO_OUTCOMES) for x in (0.5, -1.0, 2.0)),
@@ -261,11 +261,11 @@ OF_EVIDENCE: list[tuple[Callable[[Any, dict[str, Any]], None], str]] = [
     (put("evidence_outcomes", (0, 0), value=np.inf), "evidence_outcomes holds inf"),
     *((put("evidence_outcomes", (0, 1), value=x), NO_OUTCOMES) for x in (0.5, -1.0)),
     *((put("evidence_outcomes", (0, 2), value=x), NO_OUTCOMES) for x in (0.0, 1.5, 61.0)),
-    (put("evidence_told", 0, value=61.0), "evidence_told holds more than what arrived"),
+    (put("evidence_told", 0, value=61.0), "evidence_told counts more outcomes than arrivals"),
     (put("evidence_arrived", 0, value=-1.0), "evidence_arrived holds -1.0"),
     (put("evidence_arrived_entries", -1, value=24), "evidence_arrived_entries holds 24"),
     # The first component has three values, in two bits.
-    (put("pattern_codes", 0, value=1), "the pattern counts name one that hides a part of a component"),
+    (put("pattern_codes", 0, value=1), "the pattern counts name a pattern that hides only some bits of a component"),
     (put("pattern_codes", 0, value=-1), "successor outside the space"),
     (put("pattern_keys", -1, value=25), "state or action outside the space"),
     (put("pattern_units", 0, value=0), "one below 1|begin with its most frequent"),

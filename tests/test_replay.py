@@ -20,7 +20,7 @@ from lacuna.methods.memory import NO_STATE
 from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
 from lacuna.replaying.encoding import pack, recording_data, stage_from, unpack
-from lacuna.replaying.page import striking
+from lacuna.replaying.page import opening_step
 from lacuna.replaying.recording import Stage, record
 from lacuna.replaying.replay import bytes_of, replay
 from lacuna.replaying.scenery import haze, world_data
@@ -163,8 +163,8 @@ def test_a_page_that_was_altered_is_found_out(page: Path, tmp_path: Path, what: 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"results": 1}, "it has results of version 1, and this lacuna gives"),
-        ({"world": "lake,wind=0.2"}, "is another problem here than it was there"),
+        ({"results": 1}, "its results have version 1; this lacuna gives version"),
+        ({"world": "lake,wind=0.2"}, "is not the problem that was recorded"),
         ({"world": "nowhere"}, "no world is called 'nowhere'"),
         ({"steps": 10**9}, "steps is 1000000000"),
     ],
@@ -186,7 +186,7 @@ def test_a_file_that_is_no_replay_is_refused(tmp_path: Path) -> None:
     empty, cut = tmp_path / "empty.html", tmp_path / "cut.html"
     empty.write_text("<p>hello</p>")
     cut.write_text('<script type="application/json" id="recording">{"header":{}}</script>')
-    with pytest.raises(ValueError, match="is no page of a replay"):
+    with pytest.raises(ValueError, match="is not the page of a replay"):
         check_page(empty)
     with pytest.raises(ValueError, match="is damaged"):
         check_page(cut)
@@ -254,7 +254,7 @@ def refusal(words: list[str]) -> str:
         ("--out replay.pdf", "its name must end in .html"),
         ("--out nowhere/replay.html", "there is no folder nowhere"),
         ("--out r.html --world nowhere", "no world is called 'nowhere'"),
-        ("--out r.html --world FrozenLake-v1", "whose true state nobody can see"),
+        ("--out r.html --world FrozenLake-v1", "whose true state is unknown"),
         ("--out r.html --method optimum", "optimum is a yardstick"),
         ("--out r.html --against best", "no method is called 'best'"),
         ("--out r.html --at 5,x", "write steps with commas between them"),
@@ -342,7 +342,7 @@ def test_a_drawing_of_another_world_is_refused(drawing: Drawing, sentence: str) 
 
 def test_the_still_picture_has_the_guesses_and_the_truth() -> None:
     recording = replay("lake", "mcar:0.4", "mi-synthetic", at=[100], steps=60).recording
-    stage, step = striking(recording)
+    stage, step = opening_step(recording)
     distinct = [len(set(row)) for row in recording.stages[0][0].before.pathways[:-1].tolist()]
     assert distinct[step] == max(distinct) > 1
     assert still(recording, stage, step).count('fill-opacity=".3"') == 10

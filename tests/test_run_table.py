@@ -15,7 +15,7 @@ from lacuna import Problem, Settings, run_trial
 from lacuna.comparing import run_table
 from lacuna.comparing.run_table import Reached, curve_times, interval, on_learning, reached, sparkline, t_quantile
 from lacuna.running.problems import find_problem
-from lacuna.running.trials import Trial, run_seeds, run_trials
+from lacuna.running.trials import SeedlessTrial, run_seeds, run_trials
 from lacuna.study.statistics import mean_interval
 
 CORRIDOR = Problem.named("corridor,length=4,slip=0.0", "mcar:0.2")
@@ -48,7 +48,7 @@ def test_a_sparkline_keeps_the_order_of_its_numbers() -> None:
 
 
 def test_learning_is_the_reward_per_step_of_each_part() -> None:
-    rows = run_seeds(Trial(CORRIDOR, Settings("last-observed"), 480, times=curve_times(480)), range(3))
+    rows = run_seeds(SeedlessTrial(CORRIDOR, Settings("last-observed"), 480, times=curve_times(480)), range(3))
     assert len(curve_times(480)) == 24
     words = on_learning(rows)
     first = np.mean(
@@ -74,7 +74,7 @@ def test_yardsticks_are_those_of_a_trial_and_nothing_beats_the_optimum() -> None
 
 def test_where_a_yardstick_is_not_known_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     (told,) = reached(find_problem("FrozenLake-v1", "mcar:0.2"), Settings("last-observed"), [0])
-    assert told == "What could be reached is not known: this environment does not tell its probabilities."
+    assert told == "What could be reached is unknown: this environment does not give its transition probabilities."
     monkeypatch.setattr(run_table, "MOST_STATES", 3)
     (told,) = reached(CORRIDOR, Settings("last-observed"), [0])
     assert "not computed here: the world has 4 states" in str(told)

@@ -159,7 +159,7 @@ def run(
     """Run one method in one world and show how it does."""
     from lacuna.comparing.run_table import curve_times
     from lacuna.running.problems import find_problem
-    from lacuna.running.trials import MOST_TRIALS, Trial, run_seeds
+    from lacuna.running.trials import MOST_TRIALS, SeedlessTrial, run_seeds
 
     settings = chosen_method(method, given)
     whole_number("trials", trials, 1, MOST_TRIALS)
@@ -169,7 +169,7 @@ def run(
         # Only a terminal shows a curve.
         times = () if as_json or not sys.stdout.isatty() else curve_times(steps)
         rows = run_seeds(
-            Trial(problem, settings, steps, driver, times), range(seed, seed + trials), workers,
+            SeedlessTrial(problem, settings, steps, driver, times), range(seed, seed + trials), workers,
             lambda n: show(advance=n),
         )  # fmt: skip
     if as_json:

@@ -5,6 +5,7 @@ Every text is escaped. Colours are the page's own (`currentColor`), with backgro
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from math import isnan
@@ -30,6 +31,18 @@ def shown_number(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
+
+
+def script_json(data: Any) -> str:
+    r"""Give data as JSON for a script element. It holds no ``<``, so nothing in it can end the element.
+
+    Examples
+    --------
+    >>> print(script_json({"name": "</script>"}))
+    {"name":"\u003c/script>"}
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def card(title: str, *parts: str) -> str:

@@ -43,7 +43,7 @@ HideFirstOption = Annotated[bool, typer.Option("--hide-first", help="Hide parts 
 
 
 def command_with_settings(command: Command) -> Command:
-    """Give a command an option for every declared setting; it gets those that were used as `given`."""
+    """Give a command an option for every declared setting. The command gets those that were used as `given`."""
     own = [option for option in signature(command, eval_str=True).parameters.values() if option.name != "given"]
     declared = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, setting))
@@ -65,7 +65,7 @@ def command_with_settings(command: Command) -> Command:
 
 def _option(name: str, setting: Setting) -> Any:
     choices = f": {', '.join(setting.choices)}" if setting.choices else ""
-    usual = setting.default if setting.usual is None else setting.usual
+    usual = setting.effective_default
     own = getattr(DEFAULT, name) if setting.belongs_to(METHODS[DEFAULT.method]) else usual
     shown = str(usual) if own == usual else f"{own}, or {usual} with --method"
     owners = [method.name for method in METHODS.values() if setting.belongs_to(method)]
@@ -78,7 +78,7 @@ def chosen_method(method: str | None, given: dict[str, Any]) -> AnyMethod:
     """Give the method that a command was asked for, with the settings that were given."""
     from lacuna.learning.own_method import OwnMethod, find_method  # noqa: PLC0415  brings the compiler
 
-    # The default is a setting as a whole; a method that is named starts from nothing of it.
+    # The library's default settings belong together: naming a method drops all of them.
     chosen = DEFAULT if method is None else find_method(method)
     if not isinstance(chosen, OwnMethod):
         return replace(chosen, **given)

@@ -148,7 +148,7 @@ def key(
 ) -> None:
     """Write the draws key for auditors, from which nobody can tell who a participant is.
 
-    It foretells every draw: give it away after the trial.
+    It predicts every draw, so hand it over only after the trial.
 
     Example: lacuna trial key walk.db walk.key
     """

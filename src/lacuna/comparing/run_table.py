@@ -1,6 +1,6 @@
-"""What `lacuna run` prints: figures with intervals, and on a terminal how learning went and what could be reached.
+"""What `lacuna run` prints: figures with intervals, and on a terminal a learning curve and the yardsticks.
 
-It needs no extra: intervals are Student's t, computed here.
+Student's t is computed here, so that the command needs no extra.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from lacuna.running.problems import AnyProblem, Problem
 from lacuna.running.trials import EARLY, run_trial
 
 POINTS = 24
-"""Parts of a run in its sparkline."""
+"""Number of bars of a sparkline."""
 
 MOST_STATES = 2_000
-"""In a larger world yardsticks take too long for somebody who waits."""
+"""In a larger world yardsticks take too long to compute while a user waits."""
 
 _BARS = "▁▂▃▄▅▆▇█"
 _BESIDE = ("optimum", "qmdp-rewards")
@@ -91,7 +91,7 @@ def interval(values: Sequence[float]) -> str:
 
 
 def t_quantile(freedom: int) -> float:
-    """Give the t with a share of 95 % between -t and t, exact to rounding up to 1000 degrees of freedom.
+    """Give the t with 95 % of Student's t between -t and t, exact to rounding up to 1000 degrees of freedom.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _share_within(t: float, freedom: int) -> float:
 
 
 def curve_times(steps: int) -> list[int]:
-    """Say when a run notes its sums for a sparkline: at the ends of `POINTS` equal parts, or of every step."""
+    """List the steps at which a run records its sums for a sparkline: the ends of `POINTS` equal parts."""
     return sorted({max(1, round(steps * (i + 1) / POINTS)) for i in range(POINTS)})
 
 
@@ -160,12 +160,12 @@ class Reached(NamedTuple):
 
 
 def reached(problem: AnyProblem, settings: AnyMethod, seeds: Sequence[int]) -> Iterator[Reached | str]:
-    """Run yardsticks for about a second, on the same seeds; where one is not known, say why.
+    """Run yardsticks for about a second, on the same seeds; where one cannot be run, say why.
 
-    A yardstick learns nothing, so shorter runs than those of a method do.
+    A yardstick does not learn, so a short run is enough.
     """
     if not isinstance(problem, Problem):
-        yield "What could be reached is not known: this environment does not tell its probabilities."
+        yield "What could be reached is unknown: this environment does not give its transition probabilities."
         return
     if problem.mdp.n_states > MOST_STATES:
         yield f"What could be reached is not computed here: the world has {problem.mdp.n_states:,} states."

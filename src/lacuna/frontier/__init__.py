@@ -1,1 +1,1 @@
-"""Every method in every world: which studies ask that, and what comes out, ranked and judged."""
+"""Every method in every world: the studies, and their results, ranked and compared with our default."""

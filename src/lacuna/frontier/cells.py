@@ -1,9 +1,9 @@
-"""What each method earns in each problem, ranked over all problems and judged against our default.
+"""What each method earns in each problem, ranked over all problems and compared with our default.
 
-A *cell* is a world under one kind of missingness, with a number for each series and trial: the reward per episode, open
+A *cell* is a world under one mechanism. It holds a number for each series and trial: the reward per episode, with open
 and cut episodes counted, or the reward per step if the world has no episodes. A *series* is a method at one setting. γ
-is no part of it: it belongs to the world. All differences are paired by trials. Those to our default, of all series in
-all cells, are one family of tests, corrected by Holm's method.
+belongs to the world, not to the series. All differences are paired by trials. The differences between every series and
+our default, in all cells, form one family of tests, corrected by Holm's method.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lacuna.study.statistics import LEVEL, Interval, holm, mean_interval, paired
 
 DEFAULT_NAME = DEFAULT.method
 KNOWING = ("qmdp", "qmdp-rewards", "optimum")
-"""The yardsticks, in the order of what they know."""
+"""The yardsticks, from the one that knows least to the one that knows most."""
 
 PER_EPISODE, PER_STEP = "reward per episode", "reward per step"
 
@@ -52,7 +52,7 @@ class Cell(NamedTuple):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The series that know no more than an agent can."""
+        """The series that are not yardsticks."""
         return tuple(name for name in self.values if name not in YARDSTICKS)
 
 
@@ -65,18 +65,18 @@ class Against(NamedTuple):
 
     @property
     def standing(self) -> Standing:
-        """What the corrected p value says."""
+        """The verdict of the corrected p value."""
         if self.p_holm > 1 - LEVEL:
             return "level"
         return "ahead" if self.ahead.estimate > 0 else "behind"
 
 
 Judged: TypeAlias = Mapping[tuple[int, str], Against]
-"""By the place of the cell and the series."""
+"""By the index of the cell and the name of the series."""
 
 
 class Rank(NamedTuple):
-    """Where a series stands over all cells."""
+    """The rank of a series over all cells."""
 
     series: str
     mean: Interval
@@ -93,7 +93,7 @@ def cells_of(studies: Sequence[Study], table: pl.DataFrame) -> list[Cell]:
     studies
         What was asked for. A method may have several settings.
     table
-        A row per run; those of other studies are left aside.
+        A row per run. Runs of other studies are ignored.
     """
     found: list[Cell] = []
     for study in studies:
@@ -120,20 +120,17 @@ def _cells(group: str, runs: pl.DataFrame) -> Iterator[Cell]:
 
 
 def with_series(runs: pl.DataFrame) -> pl.DataFrame:
-    """Name the series of runs: the method, and what differs between its runs and from the default of the setting."""
+    """Name the series of each run: the method, and every setting that varies within it and is not at its default."""
     kinds = runs.select(_SERIES).unique(maintain_order=True)
     names = []
     for row in kinds.iter_rows(named=True):
         alike = kinds.filter(method=row["method"])
-        differ = [name for name in _SERIES[1:] if alike[name].n_unique() > 1 and row[name] != _usual(name)]
+        differ = [
+            name for name in _SERIES[1:] if alike[name].n_unique() > 1 and row[name] != SETTINGS[name].effective_default
+        ]
         names.append(", ".join([row["method"], *(f"{name} = {row[name]}" for name in differ)]))
     named = kinds.with_columns(series=pl.Series(names, dtype=pl.String))
     return runs.join(named, on=_SERIES, nulls_equal=True, maintain_order="left")
-
-
-def _usual(name: str) -> Any:
-    setting = SETTINGS[name]
-    return setting.default if setting.usual is None else setting.usual
 
 
 def judge(cells: Sequence[Cell]) -> Judged:
@@ -175,7 +172,7 @@ def rank(cells: Sequence[Cell], judged: Judged) -> list[Rank]:
 
 
 def as_data(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Give everything that is said of some cells as plain data.
+    """Give means, differences, verdicts and ranks of some cells as plain data.
 
     Intervals are lists ``[estimate, low, high]``, rounded to six digits.
     """
@@ -183,7 +180,7 @@ def as_data(cells: Sequence[Cell]) -> dict[str, Any]:
     return {
         "tests": len(judged),
         "ranking": [
-            {"series": one.series, "rank": _told(one.mean), **one.counts} for one in rank(cells, judged)
+            {"series": one.series, "rank": _rounded(one.mean), **one.counts} for one in rank(cells, judged)
         ],
         "cells": [_data(i, cell, judged) for i, cell in enumerate(cells)],
     }  # fmt: skip
@@ -193,19 +190,19 @@ def _data(i: int, cell: Cell, judged: Judged) -> dict[str, Any]:
     return {
         "group": cell.group, "world": cell.world, "parameters": cell.parameters, "missingness": cell.missingness,
         "steps": cell.steps, "measure": cell.measure, "n": len(cell.trials),
-        "means": {name: _told(mean_interval(values)) for name, values in cell.values.items()},
+        "means": {name: _rounded(mean_interval(values)) for name, values in cell.values.items()},
         "below": {
-            known: {name: _told(paired_difference(cell.values[known], cell.values[name])) for name in cell.methods}
+            known: {name: _rounded(paired_difference(cell.values[known], cell.values[name])) for name in cell.methods}
             for known in KNOWING
             if known in cell.values
         },
         "against_default": {
-            name: {"ahead": _told(one.ahead), "p_holm": float(f"{one.p_holm:.3g}"), "standing": one.standing}
+            name: {"ahead": _rounded(one.ahead), "p_holm": float(f"{one.p_holm:.3g}"), "standing": one.standing}
             for (place, name), one in judged.items()
             if place == i
         },
     }  # fmt: skip
 
 
-def _told(found: Interval) -> list[float | None]:
+def _rounded(found: Interval) -> list[float | None]:
     return [None if value is None else float(f"{value:.6g}") for value in found[:3]]

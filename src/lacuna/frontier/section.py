@@ -1,4 +1,4 @@
-"""The frontier as a section of a page: who ranks where, and what each method earns in each problem."""
+"""The frontier as a section of a page: ranks, and what each method earns in each problem."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Data = Mapping[str, Any]
 
 
 def frontier_sections(folder: Path) -> list[Section]:
-    """Make the section from the file beside the page; none if the frontier was not run."""
+    """Make the section from the file beside the page, if the frontier was run."""
     path = folder / FILE
     if not path.exists():
         return []
@@ -45,14 +45,15 @@ def _fixed(data: Data) -> Markup:
     problems, trials = len(fixed["cells"]), sorted({cell["n"] for cell in fixed["cells"]})
     intro = Markup(
         "Every method at fixed settings, nothing tuned: α = 0.1, K = 10, γ = 1 where episodes end and 0.95 where they "
-        "do not; the paper's methods with ε = 0 and with 0.05; ours as they come. {} problems, {} trials each. What "
-        "counts is reward per episode, open and cut episodes counted, or reward per step in worlds without episodes. "
+        "do not; the paper's methods with ε = 0 and with 0.05; ours with their defaults. {} problems, {} trials each. "
+        "The measure is reward per episode, with open and cut episodes counted, or reward per step in worlds without "
+        "episodes. "
     ).format(problems, " or ".join(map(str, trials)))
     if data["form"] == "reduced":
         intro += Markup("This is the reduced form: <code>--full</code> runs more trials and steps. ")
     judged = (
-        f"▲ and ▼ mark what is clearly ahead of and behind our default, {data['default']}: paired by trials, Student's "
-        f"t, corrected by Holm's method for all {fixed['tests']:,} comparisons. Intervals are at 95 %, not corrected."
+        f"▲ and ▼ mark results clearly ahead of and behind our default, {data['default']}: paired by trials, Student's "
+        f"t, corrected by Holm's method for all {fixed['tests']:,} comparisons. The 95 % intervals are not corrected."
     )
     return paragraphs(intro + ranking_text(fixed), judged) + _ranking(fixed) + _groups(data, fixed["cells"])
 
@@ -71,12 +72,12 @@ def _tuned(data: Data) -> Markup:
 
 
 def ranking_text(found: Data) -> str:
-    """Say in a sentence who comes first, and who is ever clearly ahead of the default."""
+    """Say which method ranks first, and which are clearly ahead of the default in some problem."""
     ranking = found["ranking"]
     if not ranking:
         return ""
     first = ranking[0]
-    text = f"The best mean rank has {first['series']}, {first['rank'][0]:.1f} of {len(ranking)}. "
+    text = f"{first['series']} has the best mean rank, {first['rank'][0]:.1f} of {len(ranking)}. "
     ahead = [f"{one['series']} in {one['ahead']}" for one in ranking if one["ahead"]]
     n = len(found["cells"])
     who = f"clearly ahead of the default, of {n} problems: {', '.join(ahead)}." if ahead else ""
@@ -93,7 +94,7 @@ def _ranking(found: Data) -> Markup:
 
 
 def _groups(data: Data, cells: Sequence[Data]) -> Markup:
-    """Make a table for each group of cells, folded away."""
+    """Make a collapsed table for each group of cells."""
     parts = []
     for group in dict.fromkeys(cell["group"] for cell in cells):
         mine = [cell for cell in cells if cell["group"] == group]
@@ -130,8 +131,8 @@ def place_of(cell: Data) -> str:
     return f"{cell['world']} ({cell['parameters']})" if cell["parameters"] else str(cell["world"])
 
 
-def _interval(told: Sequence[float | None]) -> Cell:
-    estimate, low, high = told
+def _interval(data: Sequence[float | None]) -> Cell:
+    estimate, low, high = data
     return interval_cell(None if estimate is None else Interval(estimate, low, high, 0))
 
 

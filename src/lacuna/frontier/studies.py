@@ -1,4 +1,4 @@
-"""The studies of the frontier: read, run through whoever runs studies, and turned into data."""
+"""The studies of the frontier: read, run, and turned into plain data."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FIXED = ("lake", "stochasticity", "gymnasium", "endless", "mobile-health", "rela
 TUNING = "tuning"
 
 DRAWS: dict[Form, tuple[int, int]] = {"full": (10, 5), "reduced": (2, 1)}
-"""How many draws of tuning and fresh trials there are, and how many fresh trials each has."""
+"""The number of draws, and of fresh trials in each."""
 
 _REDUCED = {"trials": 2, "steps": 2_000}
 
 Make = Callable[[str, Sequence[Study]], None]
-"""Runs what is missing of some studies, told in a few words what they are."""
+"""Runs what is missing of some studies; the text is their title in progress messages."""
 
 
 def fixed_studies(folder: Path, form: Form = "full") -> list[Study]:
@@ -47,7 +47,7 @@ def _read(path: Path, form: Form) -> Study:
 
 
 def gather(make: Make, table: Callable[[], pl.DataFrame], folder: Path, form: Form = "full") -> dict[str, Any]:
-    """Run the frontier, and give all that it says as plain data.
+    """Run the frontier, and give its results as plain data.
 
     Parameters
     ----------
@@ -80,12 +80,11 @@ def gather(make: Make, table: Callable[[], pl.DataFrame], folder: Path, form: Fo
 
 def write(data: dict[str, Any], path: Path) -> None:
     """Write the data as JSON, a line for each cell and for each choice."""
-    text = _lines(data, 0)
-    write_whole(path, f"{text}\n".encode())
+    write_whole(path, f"{_lines(data, 0)}\n".encode())
 
 
 def _lines(value: Any, depth: int) -> str:
-    """Break JSON into lines where a line holds something to read: a cell, a rank or a choice."""
+    """Write JSON with one line per cell, rank or choice."""
     if not isinstance(value, dict):
         rows = isinstance(value, list) and value and isinstance(value[0], dict | list)
         if not rows:

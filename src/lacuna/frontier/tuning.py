@@ -1,7 +1,8 @@
-"""Methods tuned for a problem, without flattering them: chosen on some trials, reported on others, several times over.
+"""Methods tuned for each problem without bias: settings are chosen on some trials and reported on others.
 
-Each *draw* has tuning trials, which choose a setting for every method and problem, and fresh trials, which report it. A
-draw gives one number, the mean of its fresh trials. Draws are independent, so intervals over draws cover the choice.
+Each *draw* chooses a setting for every method and problem on its tuning trials, and reports it on its fresh trials. A
+draw gives one number, the mean of its fresh trials. Draws are independent, so intervals over draws include the
+variation of the choice.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from lacuna.study.selection import COLUMNS, HYPER_PARAMETERS, METHOD, choose, wi
 from lacuna.study.spec import Study
 
 FRESH_FROM = 1000
-"""The first fresh trial comes so many after the first tuning trial."""
+"""Number of the first fresh trial, counted from the first tuning trial."""
 
 _BY = "mean_total_reward_with_open"
 
 
 class Draw(NamedTuple):
-    """Trials that settings are chosen on, and trials that what was chosen is reported on."""
+    """Trials on which settings are chosen, and fresh trials on which they are reported."""
 
     tuning: tuple[int, ...]
     fresh: tuple[int, ...]
 
 
 def draws_of(tuning: Study, draws: int, fresh: int) -> list[Draw]:
-    """Share the trials of a tuning study out among some draws, with `fresh` trials for each.
+    """Divide the trials of a tuning study among draws, each with `fresh` fresh trials.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def _confirming(tuning: Study, chosen: pl.DataFrame, draw: Draw) -> Study:
 
 
 def _as_method(row: dict[str, Any]) -> dict[str, Any]:
-    """Give a row of a choice as a study file names a method."""
+    """Give a row of a choice as an entry of `methods` in a study file."""
     given = {name: row[name] for name in SETTINGS if row[name] is not None and row[name] != SETTINGS[name].default}
     return {"name": row["method"]} | given
 
@@ -94,9 +95,9 @@ def _as_method(row: dict[str, Any]) -> dict[str, Any]:
 def tuned_cells(
     tuning: Study, chosen: pl.DataFrame, confirming: Sequence[Study], table: pl.DataFrame, draws: Sequence[Draw]
 ) -> list[Cell]:
-    """Give a cell for each kind of missingness, with a number per draw; `confirming` are the studies of the fresh ones.
+    """Give a cell for each kind of missingness, with a number per draw; `confirming` are the studies of fresh trials.
 
-    A series is a method with what was not tuned of it.
+    A series is a method with those of its settings that were not tuned.
     """
     ids = pl.DataFrame({"id": [run.id for study in confirming for run in study.runs()]}).unique(maintain_order=True)
     runs = with_open_episode(ids.join(table, on="id", how="inner", maintain_order="left"))
@@ -107,7 +108,7 @@ def tuned_cells(
 
 
 def _untuned(runs: pl.DataFrame) -> pl.DataFrame:
-    """Forget what was tuned, so that one method is one series whatever was chosen."""
+    """Reset tuned settings, so that one method is one series, whatever was chosen."""
     return runs.with_columns(pl.lit(SETTINGS[name].default).alias(name) for name in HYPER_PARAMETERS)
 
 

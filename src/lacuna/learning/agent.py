@@ -178,11 +178,11 @@ class Agent:
 
     @exclusive
     def correct(self, observation: Observation, *, steps_ago: int = 0) -> None:
-        """Take in values that arrive late: what was hidden of the state so many steps ago, ``None`` for what still is.
+        """Take in late values of the state `steps_ago` steps ago; ``None`` for components still unknown.
 
-        The pathways are drawn again from there on. So the agent must remember: `steps_ago` may be as large as the
-        setting ``lag``. Values of a state before the episode began are ignored. 0 is the state in which the next action
-        is chosen, or the last one was if it has not been learned from yet. What was seen already must be the same.
+        The pathways are redrawn from that state on. `steps_ago` is at most the setting ``lag``; 0 is the state in which
+        the next action is chosen, or the last one was chosen if it has not been learned from yet. Values from before
+        the episode are ignored. Values that were already observed must not change.
 
         Examples
         --------

@@ -1,8 +1,8 @@
-"""Values that arrive late correct the pathways.
+"""Late values correct the pathways.
 
-A value of the state m steps ago becomes part of what was observed then. From there on the pathways are drawn again,
-step by step, by the model as it is now, from what they were m + 1 steps ago and with all that has been observed since:
-as if the value had been observed in time. What was learned from those steps stays as it is.
+A late value of the state m steps ago is added to the observation of that step. The pathways are then redrawn from where
+they were m + 1 steps ago, step by step, with the current model and everything observed since. What was already learned
+from those steps stays.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ASSUMED_STATE, _ASSUMED_VALUES, _LAST_OR_ASSUMED = map(
 )
 
 _ENDED = False
-"""No step that is remembered ended an episode: the next one forgets it."""
+"""No step in the history ended an episode: a new episode drops the history."""
 
 
 @kernel
 def correct(steps_ago: int, late: NDArray[np.int64], learner: Learner, uniforms: Uniforms) -> None:
-    """Take in values (-1 for none) of the state so many steps ago; older ones than are kept say nothing."""
+    """Correct the pathways by values (-1 for none) of the state `steps_ago` steps ago; ignore those too old."""
     put_back(steps_ago, late, learner, learner.history, uniforms)
 
 
 @kernel
 def begin_late(memory: Memory, history: History | None) -> None:
-    """Keep the first state of an episode, and forget all before."""
+    """Store the first state of an episode and drop all earlier ones."""
     begin_history(memory, history)
 
 
@@ -44,7 +44,7 @@ def begin_late(memory: Memory, history: History | None) -> None:
 def put_back(
     steps_ago: int, late: NDArray[np.int64], learner: Learner, history: History | None, uniforms: Uniforms
 ) -> None:
-    """Put late values where they belong and, if they are news, draw the pathways again from there on."""
+    """Add late values to their observation and, if any was missing there, redraw the pathways from that step on."""
     if history is None:
         return
     if steps_ago > min(learner.rules.lag, history.at[KEPT]):
@@ -62,7 +62,7 @@ def put_back(
 
 @inner
 def fill_in(late: NDArray[np.int64], seen: NDArray[np.int64]) -> bool:
-    """Complete an observation by late values; gives whether any of them was missing."""
+    """Fill late values into an observation; gives whether any of them was missing."""
     news = False
     for j in range(seen.shape[0]):
         if late[j] >= 0 and seen[j] < 0:
@@ -73,7 +73,7 @@ def fill_in(late: NDArray[np.int64], seen: NDArray[np.int64]) -> bool:
 
 @inner
 def guess_start(row: int, learner: Learner, history: History) -> None:
-    """Put what is known of the first state of an episode into the guesses of it."""
+    """Put the observed values of an episode's first state into its guesses."""
     rules, layout, S = learner.rules, learner.layout, history.S[row]
     observed = decode(history.seen[row], layout)
     if rules.impute == _NOTHING:
@@ -90,7 +90,7 @@ def guess_start(row: int, learner: Learner, history: History) -> None:
 
 @inner
 def redraw(steps_ago: int, learner: Learner, history: History, uniforms: Uniforms) -> None:
-    """Draw the pathways of one state again, from those before it."""
+    """Redraw the pathways of one state from those of the state before it."""
     row, before = row_of(steps_ago, history), row_of(steps_ago + 1, history)
     stand_at(before, learner, history)
     experience = Experience(
@@ -104,7 +104,7 @@ def redraw(steps_ago: int, learner: Learner, history: History, uniforms: Uniform
 
 @inner
 def stand_at(row: int, learner: Learner, history: History) -> None:
-    """Put the learner where it stood after a step."""
+    """Set pathways and observation to those after an earlier step."""
     memory, layout = learner.memory, learner.layout
     for k in range(memory.S.shape[0]):
         memory.S[k] = memory.first[k] + history.S[row, k]

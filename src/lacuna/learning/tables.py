@@ -67,7 +67,7 @@ class Tables:
 
     @property
     def evidence(self) -> Evidence | None:
-        """What tells pathways apart as kernels see it, if there is anything besides a planner's outcomes."""
+        """The tables of evidence as kernels see them; None if there are none besides those of a planner."""
         return self.arrivals.table if self.arrivals is not None else None
 
     @property

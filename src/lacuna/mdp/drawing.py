@@ -1,6 +1,6 @@
 """How a world looks, as plain data: a map with its grounds and scenes, and words for the values of components.
 
-Nothing here draws. A replay reads it, and so can anything else that shows a world.
+This module draws nothing. Replays read the data, and so can any other viewer.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Ground(NamedTuple):
 
 
 PLAIN, BAD, END = Ground("ground"), Ground("bad", "#b9b3a6", "#14161a", "×"), Ground("end", "#2f6b4f", "#3d8a66")
-"""Grounds of a map that nobody declared: where nothing is known, where a step is bad, where episodes end."""
+"""Grounds of a map that a world does not declare: plain cells, bad steps, and ends of episodes."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The map while something holds, e.g. a flood.
+    """The map under one condition, e.g. a flood.
 
     Parameters
     ----------
     rows
         A text per row; each of its characters is the sign of a ground.
     name
-        What holds, for people; empty if there is only one scene.
+        The condition, in words; empty if there is only one scene.
     marks
         Short texts over cells: a start, a goal, a passenger.
     """
@@ -62,14 +62,14 @@ class Drawing:
     Parameters
     ----------
     row, column
-        The components that are the row and the column of the map; no `row` stands for a map of one row. Without a
+        The components that are the row and the column of the map. Without a `row` the map has one row. Without a
         `column` there is no map, and components are shown as strips of their values.
     grounds
         The grounds by their signs.
     scenes
-        The map, once for each thing that may hold.
+        The map, once for each condition.
     scene
-        For each true state, which of `scenes` holds; the first one for all if it is not given.
+        For each true state, the index of its scene; by default always the first.
     walls
         Pairs of neighbouring cells with a wall between them.
     labels
@@ -97,7 +97,7 @@ class Drawing:
         return (len(self.scenes[0].rows), len(self.scenes[0].rows[0])) if self.column and self.scenes else (0, 0)
 
     def check(self, mdp: TabularMDP) -> None:
-        """Refuse, in a sentence, a drawing that is not of this world."""
+        """Refuse a drawing that does not fit this world."""
         space = mdp.space
         for name, words in self.labels.items():
             size = space.sizes[space.component(name)]

@@ -189,14 +189,14 @@ class Experience(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What tells pathways apart, besides the observed components; tables of what is not used are empty.
+    """Tables of outcomes and patterns, which weigh pathways; those that are not used are empty.
 
     - ``outcomes``: the first distinct outcomes, as reward, 1 at an ending, and how often; ``told[s', c]``: how often
       outcome c came with an arrival in s', by 1/K per pathway; ``arrived[s']``: how many arrivals there were. ``known``
       counts the distinct outcomes, then the steps. All are empty for a planner, which has its own.
-    - ``patterns``: for each state s' that was foretold, how often which components were hidden; in the last row the
-      same of all arrivals. ``weight[0]`` is the likelihood of the patterns given s', relative to that without s'.
-    - ``nothing`` is an observation of nothing, and `offspring` scratch.
+    - ``patterns``: for each predicted state s', how often each pattern of hidden components came; the last row counts
+      all arrivals. ``weight[0]`` is the likelihood of the patterns given s', relative to that without s'.
+    - ``nothing`` is an observation with everything hidden, and ``offspring`` is scratch.
     """
 
     outcomes: NDArray[np.float64]

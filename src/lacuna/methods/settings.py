@@ -53,7 +53,12 @@ class Setting:
     @property
     def kind(self) -> type[int | float | str]:
         """The type of its values."""
-        return type(self.default if self.usual is None else self.usual)
+        return type(self.effective_default)
+
+    @property
+    def effective_default(self) -> Any:
+        """The value in a method that has the setting, if none is given."""
+        return self.default if self.usual is None else self.usual
 
     def checked(self, what: str, value: Any) -> Any:
         """Give back a value in its type if it is allowed, or say what is wrong."""
@@ -154,7 +159,7 @@ class Settings:
         For mi-planned only: how many state-action pairs are backed up in each step, besides those just taken; 20 if not
         given. Where values move, it may be half as many again.
     cycles
-        For mi-chained only: how often all hidden components are drawn anew, each given the others; 5 if not given.
+        For mi-chained only: how often all hidden components are redrawn, each given the others; 5 if not given.
     q_table
         Whether the K pathways share one Q table, or each has its own. A pathway with its own table acts on it and
         updates it at rate alpha; `update` then makes no difference.
@@ -162,14 +167,14 @@ class Settings:
         For assumed-value and carry-default: which value is assumed of a component, as a share of its range: 0 is the
         first, 1 the last, and 0.5, if not given, the middle one. Halves are rounded up.
     evidence
-        For MI methods only: what tells pathways apart, besides the observed components. ``outcomes`` are the reward and
+        For MI methods only: what weighs the pathways, besides the observed components. ``outcomes`` are the reward and
         whether the episode ended, ``patterns`` which components are hidden, ``all`` both, and ``observed`` neither.
-        Usual are outcomes for mi-planned, patterns for mi-masked, and neither for the others.
+        ``usual`` is outcomes for mi-planned, patterns for mi-masked, and neither for the others.
     look
         For mi-planned only: how far actions are chosen for what they reveal when pathways disagree, from 0, not at all,
-        to 1. At 0 it is assumed that one knows the state after any action; at 1 an action costs until one knows.
+        to 1. At 0 every action is assumed to reveal the state; at 1 an action that does not reveal it costs more.
     lag
-        How many steps ago the states may be whose values arrive late and correct the pathways (`Agent.correct`).
+        For how many steps late values are accepted: they correct the pathways (`Agent.correct`). 0 turns it off.
 
     Examples
     --------
@@ -234,7 +239,7 @@ class Settings:
     )
     evidence: EvidenceKind = field(
         default="usual",
-        metadata=_setting("what tells pathways apart", _weighs, choices=EVIDENCE, later=True),
+        metadata=_setting("evidence that weighs the pathways", _weighs, choices=EVIDENCE, later=True),
     )
     look: float = field(
         default=0.0,
@@ -242,7 +247,7 @@ class Settings:
     )
     lag: int = field(
         default=0,
-        metadata=_setting("steps for which late values are taken in", _acts, least=0, most=MAX_LAG, later=True),
+        metadata=_setting("steps for which late values are accepted", _acts, least=0, most=MAX_LAG, later=True),
     )
 
     def __post_init__(self) -> None:
@@ -292,7 +297,7 @@ class Settings:
 
     @property
     def sources(self) -> EvidenceSource:
-        """What tells pathways apart, besides the observed components."""
+        """The evidence that weighs the pathways, besides the observed components."""
         usual = find_method(self.method).evidence
         return usual if self.evidence == "usual" else EvidenceSource[self.evidence.upper()]
 

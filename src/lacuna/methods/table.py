@@ -17,13 +17,13 @@ class Impute(IntEnum):
     TOKEN = 3
     DRAWS = 4
     CHAIN = 5
-    """Drawn as well, one hidden component at a time given the others, in cycles."""
+    """Drawn one hidden component at a time, given the others, in cycles (chained equations)."""
     ASSUMED_STATE = 6
     """The state of assumed values, whatever was seen."""
     ASSUMED_VALUES = 7
     """The assumed value of every hidden component."""
     LAST_OR_ASSUMED = 8
-    """The last value seen in the episode, and the assumed one before there is any."""
+    """The last value seen in the episode, or the assumed value before there is one."""
 
 
 class Teach(IntEnum):
@@ -55,12 +55,12 @@ class Knows(IntEnum):
 
 
 class EvidenceSource(IntFlag):
-    """What tells a method's pathways apart, besides the observed components."""
+    """The evidence that weighs the pathways of a method, besides the observed components."""
 
     OBSERVED = 0
     """Nothing."""
     OUTCOMES = 1
-    """What was paid, and whether the episode ended."""
+    """The reward, and whether the episode ended."""
     PATTERNS = 2
     """Which components are hidden."""
     ALL = 3
@@ -81,7 +81,7 @@ class Method:
     uses_rewards: bool = False
     """Whether its belief counts rewards as evidence of where it is."""
     evidence: EvidenceSource = EvidenceSource.OBSERVED
-    """What tells its pathways apart, unless the setting ``evidence`` says otherwise."""
+    """The evidence that weighs its pathways, unless the setting ``evidence`` says otherwise."""
 
     @property
     def multiple(self) -> bool:
@@ -100,12 +100,12 @@ class Method:
 
     @property
     def assumes(self) -> bool:
-        """Whether it takes a fixed value for what is hidden, and the user says which."""
+        """Whether it replaces hidden components by a fixed value that the user chooses."""
         return self.impute in (Impute.ASSUMED_VALUES, Impute.LAST_OR_ASSUMED)
 
     @property
     def weighs(self) -> bool:
-        """Whether evidence can tell its pathways apart: it draws them from a model that it learned."""
+        """Whether evidence can weigh its pathways: it draws them from a model that it learned."""
         return self.multiple and self.knows == Knows.NOTHING
 
     @property

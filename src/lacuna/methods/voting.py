@@ -112,9 +112,9 @@ def keep_largest_sums(Q: NDArray[np.float64], S: NDArray[np.int64], p: NDArray[n
 def keep_least_regrets(
     Q: NDArray[np.float64], S: NDArray[np.int64], x: NDArray[np.float64], p: NDArray[np.float64]
 ) -> None:
-    """Give 1 to the actions of the least r/(1 - x), r being the sum of what they lack to the best; 0 to the others.
+    """Give 1 to the actions with the least r_a / (1 - x_a), where r_a = Σ_k (max_b Q(S_k, b) - Q(S_k, a)); 0 to others.
 
-    If an action is best for all pathways, it is those of the largest sums. What differs by no more than rounding ties.
+    If an action is best for all pathways (r_a = 0), the largest sums of Q decide. Differences within rounding are ties.
     """
     K, best = S.shape[0], 0
     p[:] = 0.0
@@ -141,7 +141,7 @@ def keep_least_regrets(
 
 @kernel
 def regret_error(Q: NDArray[np.float64], S: NDArray[np.int64], a: int, best: float) -> float:
-    """How much what an action lacks may be off by rounding; `best` is the sum of the sizes of the best values."""
+    """Bound on the rounding error of r_a; `best` is the sum of the absolute best values."""
     for k in range(S.shape[0]):
         best += abs(Q[S[k], a])
     return float((S.shape[0] + 2) * _ROUNDING * best)

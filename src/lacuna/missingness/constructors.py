@@ -301,7 +301,7 @@ def _read_late(values: list[str], where: Where, n_actions: int | None) -> tuple[
     read=_read_late,
 )  # fmt: skip
 def late(where: Where, hidden: Mechanism, steps: int, share: float = 1.0) -> Mechanism:
-    """What another mechanism hides arrives so many steps later, each value with the same probability.
+    """What another mechanism hides arrives `steps` steps later, each value with the same probability.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def late(where: Where, hidden: Mechanism, steps: int, share: float = 1.0) -> Mec
     hidden
         The mechanism.
     steps
-        After how many steps, at least 1.
+        Delay in steps, at least 1.
     share
         Probability that a hidden value arrives at all.
 

@@ -1,4 +1,4 @@
-"""Values that were hidden and arrive later: each with a given probability, all after the same number of steps."""
+"""Hidden values that arrive late: each with a given probability, all after the same number of steps."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lacuna.missingness.mechanism import Mechanism
 
 
 class Lateness(NamedTuple):
-    """Values on their way, as kernels see them.
+    """Pending late values, as kernels see them.
 
-    `waiting` is a ring of the last `delay` states: their values that will arrive, -1 for the others. `at` counts the
-    states of the episode; `arrived` is what has just arrived, of the state `delay` steps ago.
+    `waiting` is a ring of the last `delay` states: the values that will arrive, -1 for the others. `at` counts the
+    states of the episode. `arrived` holds what has just arrived: values of the state `delay` steps ago.
     """
 
     delay: int
@@ -28,7 +28,7 @@ class Lateness(NamedTuple):
 
 
 def blank_lateness(mechanism: Mechanism) -> Lateness | None:
-    """Give what an episode begins with, or None if nothing arrives late."""
+    """Give an empty `Lateness`, or None if nothing arrives late."""
     if mechanism.delay == 0:
         return None
     d = mechanism.space.d
@@ -38,7 +38,7 @@ def blank_lateness(mechanism: Mechanism) -> Lateness | None:
 
 @kernel
 def begin_lateness(lateness: Lateness, first_observed: bool) -> None:
-    """Forget what was on its way: nothing of an episode arrives in the next. A first state that was seen sends none."""
+    """Drop pending values: none arrives in the next episode. A first state that is observed adds none."""
     lateness.at[0] = 1 if first_observed else 0
     lateness.waiting[:] = MISSING
     lateness.arrived[:] = MISSING
@@ -46,7 +46,7 @@ def begin_lateness(lateness: Lateness, first_observed: bool) -> None:
 
 @kernel
 def put_off(values: NDArray[np.int64], mask: NDArray[np.bool_], lateness: Lateness, uniforms: Uniforms) -> None:
-    """Let the values of `delay` steps ago arrive, and send those of this state that are hidden on their way."""
+    """Deliver the values of `delay` steps ago, and queue the hidden values of this state."""
     row = lateness.at[0] % lateness.delay
     for j in range(mask.shape[0]):
         comes = draw(uniforms) < lateness.arrives

@@ -86,8 +86,8 @@ class Mechanism:
     claims
         ``"MCAR"``, ``"MAR"`` or ``"NMAR"``: refused if the rates contradict it.
     delay, arrives
-        After so many steps a value that was hidden arrives with probability `arrives`, if the episode still goes on. 0
-        steps: none ever does.
+        A hidden value arrives `delay` steps later with probability `arrives`, if the episode still goes on. With
+        a delay of 0 none arrives.
 
     Examples
     --------

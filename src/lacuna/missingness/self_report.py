@@ -1,4 +1,4 @@
-"""Questions that people answer less often the more they are burdened: what is missing tells of what is missing."""
+"""Self-reports that go missing more often the higher the burden they would report."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ KNOWN = ("time",)
     "stress and burden are reported or not, together, at a rate by the true burden; the time is known",
 )  # fmt: skip
 def self_report(where: Where, rates: Rates, sensors: float = 0.0) -> Mechanism:
-    """Self-reports that go missing with the burden that they would report: NMAR unless all rates are equal.
+    """Self-reports whose missing rate depends on the burden they would report: NMAR unless all rates are equal.
 
-    A person answers all questions or none. Not answered, ``stress`` and ``burden`` are hidden together.
+    A person answers all questions or none. Without an answer, ``stress`` and ``burden`` are hidden together.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def self_report(where: Where, rates: Rates, sensors: float = 0.0) -> Mechanism:
     rates
         Probability of no answer, one for each value of the true burden, or one for all.
     sensors
-        Rate at which every other component is hidden, but for one called ``time``, which is always known.
+        Rate at which every other component is hidden, except one called ``time``, which is always known.
 
     Examples
     --------

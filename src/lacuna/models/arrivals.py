@@ -1,4 +1,4 @@
-"""The memory of what came with arrivals: tables of outcomes and patterns, and how they are saved and read back."""
+"""The tables of outcomes and patterns that `evidence` reads, and how they are saved and loaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lacuna.methods.table import EvidenceSource, find_method
 from lacuna.models.evidence import LEAST_WEIGHT, MOST_WEIGHT
 
 ROUNDED = 1.001
-"""Sums of the same steps, added up in another order, differ by less than this factor."""
+"""Sums of the same numbers in another order differ by less than this factor."""
 
 ARRAYS = (
     "evidence_outcomes",
@@ -28,28 +28,26 @@ ARRAYS = (
 
 
 def kept_of(settings: Settings) -> EvidenceSource:
-    """What a learner keeps of arrivals in this memory: a planner keeps outcomes in its own."""
+    """What a learner keeps in `Arrivals`. A planner keeps outcomes in its own tables."""
     return settings.sources & (EvidenceSource.PATTERNS if find_method(settings.method).plans else EvidenceSource.ALL)
 
 
 class Arrivals:
-    """What came with arrivals: the growing memory around an `Evidence`.
+    """Counts of outcomes and patterns: an `Evidence` whose tables can grow.
 
     Parameters
     ----------
     space, K
-        Of the learner.
+        Space and number of pathways of the learner.
     kept
-        What is kept.
+        Which evidence to count.
     first
-        Room of the counts before the first transition.
+        Initial room of the counts.
     """
 
     def __init__(self, space: Space, K: int, kept: EvidenceSource, first: FirstRoom | None = None) -> None:
         self.space, self.kept = space, kept
-        n, n_outcomes = (space.n_states, MOST_OUTCOMES) if EvidenceSource.OUTCOMES in kept else (0, 0)
-        # A row for every state, and one for all.
-        rows = 1 + space.n_states if EvidenceSource.PATTERNS in kept else 1
+        n, n_outcomes, rows = _shape(space, kept)
         self.patterns = Counts(Space((rows,)), 1, first=first)
         self._blank = Evidence(
             np.zeros((n_outcomes, 3)), np.zeros((n, n_outcomes)), np.zeros(n), np.zeros(2, dtype=np.int64),
@@ -58,9 +56,8 @@ class Arrivals:
 
     @staticmethod
     def nbytes(space: Space, K: int, kept: EvidenceSource) -> int:
-        """Memory that the tables may take, if every state is visited."""
-        n, n_outcomes = (space.n_states, MOST_OUTCOMES) if EvidenceSource.OUTCOMES in kept else (0, 0)
-        rows = 1 + space.n_states if EvidenceSource.PATTERNS in kept else 1
+        """Bytes that the tables take if every state is visited."""
+        n, n_outcomes, rows = _shape(space, kept)
         return 8 * (3 * n_outcomes + n * (n_outcomes + 1) + 3 + space.d + K) + count_bytes(rows, 1)
 
     @property
@@ -69,7 +66,7 @@ class Arrivals:
         return self._blank._replace(patterns=self.patterns.table)
 
     def make_room(self) -> None:
-        """Make sure that what one step may count fits."""
+        """Make room for the counts of one step."""
         self.patterns.need(2)
 
     def to_arrays(self) -> Arrays:
@@ -84,7 +81,7 @@ class Arrivals:
         return arrays | {f"pattern_{name}": array for name, array in self.patterns.to_arrays().items()}
 
     def from_arrays(self, arrays: Arrays, taught: int, credited: int) -> None:
-        """Fill a blank memory from what `to_arrays` gave after so many steps, whatever the file says."""
+        """Load what `to_arrays` gave after `taught` and `credited` steps; refuse values that no run could leave."""
         table = self._blank
         most = np.array([table.outcomes.shape[0], MAX_COUNT])
         table.known[:] = take(arrays, "evidence_known", "int64", (2,), 0, most)
@@ -96,11 +93,11 @@ class Arrivals:
         self._fill_patterns(arrays, taught if EvidenceSource.PATTERNS in self.kept else 0)
 
     def _fill_patterns(self, arrays: Arrays, steps: int) -> None:
-        """Read the patterns: every step has counted one for a state, and the same for all."""
+        """Load the patterns. Every step counted its pattern twice: for one state, and for all of them."""
         rows, last = take_counts(arrays, "pattern_"), self.patterns.table.head.shape[0] - 1
         self.patterns.from_arrays(rows, most_code=np.iinfo(np.int64).max)
         if not _are_patterns(rows["codes"], self.space.layout):
-            raise ValueError("the pattern counts name one that hides a part of a component")
+            raise ValueError("the pattern counts name a pattern that hides only some bits of a component")
         of_all = np.repeat(rows["keys"], rows["lengths"]) == last
         codes, units = rows["codes"], rows["units"]
         found, places = np.unique(codes, return_inverse=True)
@@ -108,6 +105,12 @@ class Arrivals:
         np.add.at(sums, (of_all.astype(np.int64), places.reshape(-1)), units)
         if sums[1].sum() != steps or (sums[0] != sums[1]).any():
             raise ValueError(f"the pattern counts are not those of {steps} steps")
+
+
+def _shape(space: Space, kept: EvidenceSource) -> tuple[int, int, int]:
+    """Rows and columns of the table of outcomes, and rows of patterns: one for every state and one for all of them."""
+    n, n_outcomes = (space.n_states, MOST_OUTCOMES) if EvidenceSource.OUTCOMES in kept else (0, 0)
+    return n, n_outcomes, 1 + space.n_states if EvidenceSource.PATTERNS in kept else 1
 
 
 def _are_patterns(codes: NDArray[np.int64], layout: Layout) -> bool:
@@ -122,15 +125,15 @@ def fill_outcomes(
     name: str, arrays: Arrays, outcomes: NDArray[np.float64], told: NDArray[np.float64],
     arrived: NDArray[np.float64], counted: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Read what was paid, and where, as far as it is possible: `counted` distinct outcomes in so many steps."""
+    """Load outcomes and where they came; refuse impossible ones. `counted` holds the numbers of outcomes and steps."""
     known, credited = counted
     outcomes[:] = take(arrays, f"{name}_outcomes", "float64", outcomes.shape, -MAX_REWARD, MAX_REWARD)
     reward, ended, times = outcomes[:known].T
     distinct = len({*zip(reward, ended, strict=True)}) == known and np.isin(ended, (0, 1)).all()
     possible = (times >= 1).all() and (times % 1 == 0).all() and times.sum() <= credited
     if not (distinct and possible) or outcomes[known:].any():
-        raise ValueError(f"{name}_outcomes holds some that its steps could not have left")
+        raise ValueError(f"{name}_outcomes holds outcomes that {credited} steps cannot give")
     entries = take_sparse(told, arrays, f"{name}_told", 0, MAX_COUNT)
     rows = rows_of(entries, MOST_OUTCOMES)
     if (entries % MOST_OUTCOMES >= known).any() or (told[rows].sum(axis=1) > ROUNDED * arrived[rows]).any():
-        raise ValueError(f"{name}_told holds more than what arrived")
+        raise ValueError(f"{name}_told counts more outcomes than arrivals")

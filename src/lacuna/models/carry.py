@@ -49,12 +49,12 @@ def hold_last_values(observed: Observed, held: NDArray[np.int64]) -> None:
 
 @inner
 def hold_assumed_state(observed: Observed, assumed: NDArray[np.int64], held: NDArray[np.int64]) -> None:
-    """Take the assumed state for every one that is not complete."""
+    """Hold the observed state if it is complete, else the assumed state."""
     copy_into(held, observed.values if observed.complete else assumed)
 
 
 @inner
 def hold_assumed_values(observed: Observed, assumed: NDArray[np.int64], held: NDArray[np.int64]) -> None:
-    """Take the assumed value of every component that is hidden."""
+    """Hold the observed values, and the assumed value of every hidden component."""
     for j in range(held.shape[0]):
         held[j] = observed.values[j] if observed.values[j] >= 0 else assumed[j]

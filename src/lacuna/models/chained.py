@@ -1,17 +1,17 @@
 """Chained equations: hidden components of the next state drawn one at a time, each given all the others.
 
 For a pathway in state s after action a, n(s') are the joint counts of (s, a). Each hidden component j starts from its
-marginal, and is then drawn anew, in the order of components, `cycles` times:
+marginal, and is then redrawn `cycles` times, in the order of components:
 
-    start:       P(s'_j = v) = Σ n(s') over the s' with s'_j = v  / Σ n(s')
+    start:       P(s'_j = v) = (Σ n(s') over the s' with s'_j = v) / Σ n(s')
     each cycle:  P(s'_j = v | s'_-j) = n(s'_-j, v) / Σ_v n(s'_-j, v)
 
-where s'_-j are all components but j: those seen, and the present draws of those hidden. So the counts of one component
-given the others are the entries of a row of the joint counts that agree with the others, and no table of their own is
-needed. Where nothing was counted, the draw is uniform over the values of the component.
+where s'_-j are all components but j: the observed values, and the current draws of the hidden ones. The counts of j
+given the others are the entries of the row (s, a) that agree with s'_-j, so they need no table of their own. Where
+nothing was counted, the draw is uniform over the values of j.
 
-The start of the first hidden component is never read, so none is drawn. With one hidden component every cycle draws
-from the same distribution, that of `draw_successors`, which is called instead.
+The first hidden component needs no start: the first cycle redraws it before anything reads it. With one hidden
+component every cycle draws from the same distribution as `draw_successors`, which is called instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lacuna.models.imputation import pick_agreeing
 
 
 def most_chained(cycles: int, d: int) -> int:
-    """The most numbers that the draws of one pathway take."""
+    """The most random numbers that one pathway takes in a step."""
     return d - 1 + cycles * d if d > 1 else 1
 
 
@@ -63,7 +63,7 @@ def draw_chained(action: int, observed: Observed, learner: Learner, uniforms: Un
 
 @inner
 def spread(i: np.uint32, times: int, memory: Memory, counts: CountTable) -> None:
-    """In a small space: spread row `i` over all codes, to find the count of a state at once; 0 times clears it."""
+    """In a small space, copy row `i` into an array indexed by code, for fast lookup; `times = 0` clears it."""
     if memory.of_code.shape[0] > 0:
         for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
             memory.of_code[counts.code[entry]] = times * counts.n[entry]
@@ -91,7 +91,7 @@ def start_chain(i: np.uint32, observed: Observed, learner: Learner, uniforms: Un
 
 @inner
 def draw_given_others(i: np.uint32, j: int, code: int, learner: Learner, u: float) -> int:
-    """Draw component `j` of a state anew by row `i`, given all others."""
+    """Redraw component `j` of a state from row `i`, given all others."""
     layout, of_value = learner.layout, learner.memory.of_value
     others, size = code & ~layout.masks[j], layout.sizes[j]
     mass = count_given_others(i, j, others, learner)

@@ -1,6 +1,6 @@
-"""Evidence: what came with an arrival, besides the observed components, tells where one is.
+"""Evidence: rewards, endings and the pattern of hidden components weigh the pathways.
 
-After each pathway has drawn its next state s', the pairs of a state and its next state are resampled in proportion to
+After each pathway has drawn its next state s', the pairs of state and next state are resampled in proportion to
 
     L(s') = P(c | s') · P(m | s')
 
@@ -11,22 +11,22 @@ c is the outcome: the reward, and whether the episode ended. m is the pattern: w
 
     P(c | s') = (n(s', c) + P(c)) / (n(s') + 1)
 
-Only the first eight distinct outcomes count; others say nothing.
+Only the first eight distinct outcomes count; others are ignored.
 
-**Patterns.** n(s', m) counts how often pattern m came where the model had foretold s', and P(m) is the frequency of m:
+**Patterns.** n(s', m) counts how often pattern m came when the model predicted s', and P(m) is the frequency of m:
 
     P(m | s') = (n(s', m) + 10 P(m)) / (n(s') + 10)
 
-What is foretold is one draw from T(s' | s, a) in each step, which does not look at the observation. To count imputed
-states instead would be biased: complete states are known exactly and guesses are spread, so that states which are
-rarely visited would seem to be hidden more often than others.
+The predicted state is one draw per step from T(s' | s, a), made without the observation. Counting imputed states
+instead would be biased: complete states are known exactly and guesses are spread, so rarely visited states would seem
+to be hidden more often than others.
 
-**Only where it helps.** The likelihood of the patterns given s', relative to that without s', is a product over steps,
-each pattern being predicted before it is counted:
+**Only where it helps.** The weight is the likelihood ratio of the patterns with s' to those without s'. It is a product
+over steps, and each pattern is predicted before it is counted:
 
     weight *= P(m | s') / P(m)
 
-Patterns are evidence as long as it exceeds e^10. So where states say nothing about patterns, nothing changes.
+Patterns are evidence while the weight exceeds e^10. So where patterns do not depend on the state, nothing changes.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ from lacuna.models.factored_model import draw_hidden
 from lacuna.models.imputation import draw_components, pick_agreeing
 
 _CLEARLY = exp(10.0)
-"""How many times likelier states must have made the patterns that were seen."""
+"""Patterns are evidence while the weight exceeds this."""
 
 _PRIOR = 10.0
 """Weight, in arrivals, of the overall frequency of a pattern."""
 
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-20, 2.0**100
-"""The weight of patterns stays within these, so that it can still turn."""
+"""Bounds on the weight of patterns, so that later steps can still reverse it."""
 
 _LATTICE, _STEP = 987, 610
-"""Two numbers of Fibonacci: multiples of their ratio are spread evenly over [0, 1) wherever one begins and ends."""
+"""Consecutive Fibonacci numbers: any run of multiples of 610/987, modulo 1, is spread evenly over [0, 1)."""
 
 
 @inner
 def share_of(n: float, total: float, base: float, weight: float) -> float:
-    """Share of `n` in `total`, drawn towards `base` by so many arrivals."""
+    """Frequency of `n` in `total`, shrunk towards `base` with the weight of `weight` arrivals."""
     return (n + weight * base) / (total + weight)
 
 
@@ -91,7 +91,7 @@ def note_outcome(experience: Experience, outcomes: NDArray[np.float64], known: i
 
 @inner
 def weigh_pathways(experience: Experience, learner: Learner, evidence: Evidence | None, uniforms: Uniforms) -> None:
-    """Resample the pathways, with what they were, by the evidence; complete states are all alike."""
+    """Resample pairs of state and next state by the evidence, unless the next state is complete."""
     if evidence is None:
         return
     memory, observed = learner.memory, experience.observed
@@ -116,7 +116,7 @@ def weigh_pathways(experience: Experience, learner: Learner, evidence: Evidence 
 
 @inner
 def weigh_patterns(observed: Observed, layout: Layout, memory: Memory, evidence: Evidence | None) -> bool:
-    """Multiply the weights of the pathways by P(m | s'); gives whether patterns are evidence here."""
+    """Multiply the weights of the pathways by P(m | s'); gives whether patterns were used."""
     if evidence is None:
         return False
     patterns, last = evidence.patterns, evidence.patterns.head.shape[0] - 1
@@ -134,7 +134,7 @@ def weigh_patterns(observed: Observed, layout: Layout, memory: Memory, evidence:
 
 @inner
 def credit_arrivals(experience: Experience, memory: Memory, evidence: Evidence | None) -> None:
-    """Count the outcome of a step where the pathways arrived."""
+    """Count the outcome of a step in the states that the pathways arrived in."""
     if evidence is None:
         return
     if evidence.outcomes.shape[0] > 0:
@@ -153,13 +153,13 @@ def credit_arrivals(experience: Experience, memory: Memory, evidence: Evidence |
 def count_pattern(
     experience: Experience, learner: Learner, planner: PlanTable | None, evidence: Evidence | None
 ) -> None:
-    """Predict the pattern from the state that the model foretells, then count it there."""
+    """Predict the pattern from the state that the model predicts, then count it there."""
     if evidence is None:
         return
     patterns, last, m = evidence.patterns, evidence.patterns.head.shape[0] - 1, experience.observed.bits
     if last > 0:
         n, t = units_of(last, m, patterns)
-        s = foretell(t, experience.action, learner, planner, evidence)
+        s = predict_state(t, experience.action, learner, planner, evidence)
         if n > 0:
             base = n / t
             n, total = units_of(s, m, patterns)
@@ -170,10 +170,10 @@ def count_pattern(
 
 
 @inner
-def foretell(t: int, action: int, learner: Learner, planner: PlanTable | None, evidence: Evidence) -> int:
-    """A next state by the model alone, for step `t`: of one pathway after the other, at places that are spread evenly.
+def predict_state(t: int, action: int, learner: Learner, planner: PlanTable | None, evidence: Evidence) -> int:
+    """A next state drawn from the model alone in step `t`. Pathways take turns.
 
-    Such a draw takes no number of a stream, so that steps can be taught whenever they are due.
+    The draw uses the lattice instead of a random stream, so a trial can learn from steps in any order.
     """
     memory, counts, layout = learner.memory, learner.counts, learner.layout
     k, u = t % memory.S.shape[0], (t % _LATTICE * _STEP % _LATTICE + 0.5) / _LATTICE
@@ -206,9 +206,9 @@ def has_room_for_patterns(evidence: Evidence | None) -> bool:
 
 @inner
 def resample(u: float, memory: Memory, offspring: NDArray[np.int64]) -> None:
-    """Systematic resampling: pathway k goes on as often as one of u, u + 1, u + 2, … falls into its share of K.
+    """Systematic resampling: pathway k survives once for each of u, u + 1, u + 2, … that falls into its share of K.
 
-    Pathways that go on stay where they are; copies take the places of those that do not.
+    Survivors keep their places. Copies take the places of the others.
     """
     K, weights = memory.S.shape[0], memory.errors
     total = 0.0
@@ -223,7 +223,7 @@ def resample(u: float, memory: Memory, offspring: NDArray[np.int64]) -> None:
         while taken < K and taken + u < reached:
             offspring[k] += 1
             taken += 1
-    # Rounding may leave a little at the end: it belongs to the last one.
+    # Rounding may leave a little at the end. The last pathway gets it.
     offspring[K - 1] += K - taken
     free = 0
     for k in range(K):

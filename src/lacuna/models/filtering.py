@@ -8,8 +8,8 @@ state s' are then resampled in proportion to how well they predicted the observa
     w = (J + κ f) / (n + κ) · (m(s', c) + P(c)) / (m(s') + 1)
 
 c is the outcome: the reward, and whether the episode ended. P(c) is its frequency, m(s', c) the number of arrivals in
-s' with it, m(s') that of all arrivals. Only the first eight distinct outcomes count; others say nothing. By the setting
-``evidence`` the pattern of what is hidden counts as well (`evidence`), or outcomes do not.
+s' with it, m(s') that of all arrivals. Only the first eight distinct outcomes count; others are ignored. The setting
+``evidence`` can add the pattern of hidden components (`models.evidence`), or leave outcomes out.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def filter_pathways(experience: Experience, learner: Learner, planner: PlanTable
         for k in range(memory.S.shape[0]):
             s = memory.S_next[k]
             memory.errors[k] *= share_of(planner.told[s, c], planner.arrived[s, 1], base, 1.0)
-    told_apart = weigh_patterns(observed, learner.layout, memory, learner.evidence)
-    # Without evidence to tell them apart, pathways that were together predicted equally well.
-    if c >= 0 or told_apart or not together:
+    by_patterns = weigh_patterns(observed, learner.layout, memory, learner.evidence)
+    # Without such evidence, pathways that were in one state have equal weights.
+    if c >= 0 or by_patterns or not together:
         resample(draw(uniforms), memory, planner.offspring)
 
 

@@ -1,7 +1,7 @@
-"""The last steps of a learner, kept so that values that arrive late can be put where they belong.
+"""The last steps of a learner, kept so that late values can correct the states they belong to.
 
 A row holds the pathways and the observation after a step, the action that led there and its reward. The rows form a
-ring. An episode begins with a row without an action, and forgets those before it.
+ring. The first row of an episode has no action. A new episode drops all earlier rows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lacuna.methods.savefile import Arrays
 from lacuna.methods.settings import Settings
 
 NOW, KEPT = range(2)
-"""Places in ``History.at``: the row of the present, and how many rows before it are kept."""
+"""Places in ``History.at``: the current row, and how many rows before it are kept."""
 
 ARRAYS = tuple(f"history_{name}" for name in History._fields)
 """The names of the arrays of a history in a file."""
 
 
 class Limits(NamedTuple):
-    """What the numbers of a history may be: states, values of components, actions."""
+    """Bounds on the states, component values and actions in a saved history."""
 
     least_state: int
     n_states: int
@@ -41,7 +41,7 @@ def blank_history(space: Space, settings: Settings) -> History | None:
     """Give an empty history, or None if none is kept."""
     if settings.lag == 0:
         return None
-    # The present, `lag` states before it, and the one from which the oldest of them is drawn again.
+    # The current state, `lag` states before it, and one more, from which the oldest of them is redrawn.
     rows = settings.lag + 2
     S, seen = np.full((rows, settings.pathways), NO_STATE), np.full((rows, space.d), MISSING)
     at = np.zeros(2, dtype=np.int64)
@@ -50,21 +50,21 @@ def blank_history(space: Space, settings: Settings) -> History | None:
 
 @inner
 def row_of(steps_ago: int, history: History) -> int:
-    """Row of the state so many steps before the present."""
+    """Row of the state `steps_ago` steps before the current one."""
     n = history.S.shape[0]
     return int((history.at[NOW] + n - steps_ago) % n)
 
 
 @inner
 def keep_states(memory: Memory, S: NDArray[np.int64]) -> None:
-    """Keep the pathways as states, whatever Q table each has."""
+    """Store the pathways as states, without the offsets of separate Q tables."""
     for k in range(S.shape[0]):
         S[k] = memory.S[k] - memory.first[k]
 
 
 @inner
 def begin_history(memory: Memory, history: History | None) -> None:
-    """Keep the first state of an episode, and forget all before."""
+    """Store the first state of an episode and drop all earlier ones."""
     if history is not None:
         history.at[KEPT] = 0
         keep_states(memory, history.S[history.at[NOW]])
@@ -73,7 +73,7 @@ def begin_history(memory: Memory, history: History | None) -> None:
 
 @inner
 def remember(experience: Experience, memory: Memory, history: History | None) -> None:
-    """Keep a step that was just learned from."""
+    """Store a step that was just learned from."""
     if history is not None:
         n, at = history.S.shape[0], history.at
         at[NOW] = (at[NOW] + 1) % n
@@ -95,7 +95,7 @@ def check_late(late: NDArray[np.int64], steps_ago: int, history: History) -> Non
 
 
 def fill_history(history: History, arrays: Arrays, limits: Limits) -> None:
-    """Read a history from a file, whatever the file says."""
+    """Load a history from a file; refuse values out of bounds."""
     n, last = history.S.shape[0], np.array(limits.sizes) - 1
     bounds = {
         "S": (limits.least_state, limits.n_states - 1),

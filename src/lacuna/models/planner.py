@@ -65,7 +65,7 @@ class Planner:
     first
         Room of the counts before the first transition.
     outcomes
-        Whether outcomes tell pathways apart.
+        Whether outcomes weigh the pathways.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Planner:
         return arrays | leads | self.model.to_arrays()
 
     def fill_unsure(self, arrays: Arrays, taught: int) -> None:
-        """Read what a planner that looks remembers besides."""
+        """Load the sums of `looking`."""
         unsure = self.table.unsure
         unsure[:] = take(arrays, UNSURE, "float64", unsure.shape, 0, taught)
 

@@ -1,7 +1,7 @@
 """The paper's two drawings: pathways through time, its figure 1, and Lake World, its figure 2.
 
-The pathways are those of a real run that was recorded. The record is kept with the package: playing the run again would
-compile everything that an agent needs, for one picture. A test plays it again.
+The pathways are those of a recorded run. The recording is part of the package, because running the agent would compile
+all of its kernels for one picture. A test repeats the run.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SIDE = 300
 _NAMES = {colour: f"{colour} ({LETTERS[colour]})" for colour in COLOURS}
 _LEARNED, _SEED, _WINDOW, _APART = 10_000, 0, 10, 4
 _TOP, _LANE = 3.2, 1.15
-"""Below the rows of the components; and from one guess to the next, in heights of such a row."""
+"""Offset of the guesses below the components, and distance between guesses, in rows of components."""
 
 
 class Drawing(NamedTuple):
-    """A drawing: its name, what it is of, what is to be seen, and the function that makes it."""
+    """A drawing: its name, subject and caption, and the function that makes it."""
 
     id: str
     subject: str
@@ -52,8 +52,8 @@ def drawings() -> tuple[Drawing, ...]:
     )
     maps = (
         "Lake World, dry and flooded: 8 × 8 cells, from the start S to the goal G. The agent sees row, column and "
-        "colour; red and orange warn of water here or to the right. The flood comes and goes; the bridge is never "
-        "under water. In the fog more goes missing under MFOG. The paper's figure 2."
+        "colour; red and orange warn of water here or to the right. The flood comes and goes; the bridge never "
+        "floods. Under MFOG more goes missing in the fog. The paper's figure 2."
     )
     return (
         Drawing("pathways", "Pathways through time", guesses, pathways),
@@ -65,11 +65,11 @@ def drawings() -> tuple[Drawing, ...]:
 
 
 def record() -> dict[str, Any]:
-    """Play the run and give the part that is drawn, as plain data.
+    """Run the agent and give the part that is drawn, as plain data.
 
-    An agent with five pathways learns for a while. Then it is the first whole stretch of an episode, from its start,
-    that begins and ends with everything seen, with everything seen once in between, and with enough guesses that
-    differ.
+    An agent with five pathways learns for 10,000 steps. Then the first episode is taken whose first ten states begin
+    and end fully observed, are fully observed at least once in between, and have at least four different guesses in one
+    of them.
     """
     settings = Settings("mi-synthetic", K=5)
     env = MissingObservation(gymnasium.make("lacuna/Lake-v0"), "mcar:0.4", truth=True)
@@ -98,7 +98,7 @@ def _state(info: Mapping[str, Any], agent: Agent) -> dict[str, Any]:
 
 
 def recorded() -> dict[str, Any]:
-    """Read the record that comes with the package."""
+    """Read the recording in the package."""
     found: dict[str, Any] = json.loads(files(__package__).joinpath("pathways.json").read_text(encoding="utf-8"))
     return found
 
@@ -161,7 +161,7 @@ _GUESSES = {"the true state": (BLUE, "circle"), "a wrong guess": (ORANGE, "diamo
 
 
 def _lanes(states: Sequence[Mapping[str, Any]]) -> list[dict[tuple[int, ...], float]]:
-    """Say how far down each guess stands: those of a step around the middle, near where their pathways come from."""
+    """Give the vertical place of each guess: around the middle, ordered by where its pathways come from."""
     most = max(len(set(map(tuple, one["guesses"]))) for one in states)
     middle = _TOP + _LANE * (most + 1) / 2
     found: list[dict[tuple[int, ...], float]] = []
@@ -183,7 +183,7 @@ def _label(state: Sequence[int]) -> str:
 
 
 def _guess_rows(states: Sequence[Mapping[str, Any]], lanes: Sequence[Mapping[Any, float]]) -> Iterator[dict[str, Any]]:
-    """A row for each pathway and step. Pathways with the same guess lie beside each other, so that all can be seen."""
+    """A row for each pathway and step. Pathways with the same guess are drawn beside each other, so all are visible."""
     for t, one in enumerate(states):
         for k, guess in enumerate(one["guesses"]):
             same = [i for i, other in enumerate(one["guesses"]) if other == guess]
@@ -259,7 +259,7 @@ def _on_maps(lake: Lake) -> str:
 
 
 def _map(lake: Lake, flooded: bool) -> alt.LayerChart:
-    """The marks of the drawing as they are, and above them an unseen copy of the cells that answers the pointer."""
+    """The marks of the drawing, and above them a transparent copy of the cells that carries the tooltips."""
     drawing = draw(lake, flooded=flooded)
     n_rows, n_columns = lake.shape
     x = alt.X("left:Q", axis=None, scale=alt.Scale(domain=[0, n_columns], nice=False))
@@ -293,7 +293,7 @@ def _corners(box: Box) -> dict[str, Any]:
 
 
 def _facts(lake: Lake, flooded: bool) -> Iterator[dict[str, str]]:
-    """What is said of each cell under the pointer."""
+    """The tooltip of each cell."""
     for row, column in np.ndindex(lake.shape):
         yield {
             "place": f"row {row}, column {column}",

@@ -315,7 +315,7 @@ def _all_figures(figures: Sequence[Figure], findings: Sequence[Finding]) -> Mark
         "where there are five of them; bands, there on request, are 95 % intervals (Student's t). "
         "Point at a chart, or tap on it, for its values; click on a method to switch it off, in all charts. Steps in "
         "water and path length have logarithmic axes, as in the paper. The axis of rewards ends at −100: methods that "
-        "fail fall far below, and arrows say how far. The dotted line is the optimum of one who sees everything.",
+        "fail fall far below, and arrows say how far. The dotted line is the optimum with everything observed.",
     )
     judged = {finding.claim for finding in findings}
     parts = []

@@ -49,7 +49,7 @@ _STYLES: dict[str, tuple[str, tuple[int, ...], str]] = {
     "optimum": (GREY, DOTTED, "cross"),
 }  # fmt: skip
 _EVERY = 3
-"""Of the steps of a curve, every so many are drawn of a single trial."""
+"""The curve of a single trial shows every third of its points."""
 _DASHES = {"mi-synthetic": SOLID, "mi-conservative": DASHED}
 
 

@@ -51,7 +51,7 @@ def in_words(way: Sequence[str]) -> tuple[str, ...]:
 
 
 def claims_table(findings: Sequence[Finding], titles: dict[str, str], full: FullStudy) -> Markup:
-    """Make the table: verdicts at a glance, and behind each row what was compared; `titles` are those of figures."""
+    """Make the table of verdicts, with the comparisons behind each row; `titles` are those of the figures."""
     ways = ways_of(findings)
     found = {(finding.claim, *finding.way): finding for finding in findings}
     rows = [
@@ -64,7 +64,7 @@ def claims_table(findings: Sequence[Finding], titles: dict[str, str], full: Full
 
 
 def verdict(word: str, says: str = "") -> Markup:
-    """Mark a verdict by its sign, its word, or what it says instead, and its colour."""
+    """Give a verdict with its sign and colour; `says` replaces its word."""
     return Markup('<span class="verdict {}">{} {}</span>').format(_CLASSES[word], _SIGNS[word], says or word)
 
 
@@ -104,7 +104,7 @@ def _row(claim: Claim, findings: Sequence[Finding], titles: dict[str, str], full
 
 
 def _verdict_cell(finding: Finding, full: str | None) -> Cell:
-    """The verdict, what decided it as a picture and in numbers, and what the full study says."""
+    """The verdict, the effect that decided it as picture and numbers, and the verdict of the full study."""
     unit = f" {finding.unit}, wanted {finding.deciding.wanted}" if finding.effect is not None else ""
     beside = Markup("")
     if full is not None:
@@ -158,7 +158,7 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
 
 
 def _effect(part: Answer, scale: tuple[float, float] | None) -> Markup:
-    """An effect in a table of such: on the scale of those that measure the same."""
+    """An effect as a cell of a table, on the scale shared by effects of the same measure."""
     return Markup("{}{}").format(interval(part), _picture(part, part.verdict, scale))
 
 
@@ -183,8 +183,8 @@ def beyond_section(comparisons: Comparisons, ways: Iterable[Way], figure: Markup
         Markup(
             "Ours without planning is not in the paper: <code>{}</code> ({}) learns from every pair of values of "
             "a component that was really seen, finds out which component depends on which, and counts an action not "
-            "yet tried as a little better. It has one setting for every problem, because a trial cannot tune. How far "
-            "it is from what could be reached is told by yardsticks, which know what no agent can."
+            "yet tried as a little better. It has one setting for every problem, because a trial cannot tune. "
+            "Yardsticks, which know what no agent can, show how far it is from what could be reached."
         ).format(UNPLANNED.method, ", ".join(f"{name} = {value:g}" for name, value in settings.items()))
     )
     tuned = [Markup("<div {}>{}</div>").format(when(*in_words(way)), _tuned(comparisons, *way)) for way in ways]

@@ -1,1 +1,1 @@
-"""A run to watch: recorded by the real agent, played back on one offline page, checked against its header."""
+"""A run to watch: recorded from the real agent, played on one offline page, reproduced from its header."""

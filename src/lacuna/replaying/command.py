@@ -26,18 +26,19 @@ def replay(
     against: Annotated[
         list[str] | None, typer.Option(help="Another method beside it, e.g. last-observed; may be given several times.")
     ] = None,
-    at: Annotated[str, typer.Option(help="Record from these steps of learning on.")] = "0,1000,5000,20000,50000",
-    steps: Annotated[int, typer.Option(help="How many steps to record from each of them on.")] = 300,
+    at: Annotated[str, typer.Option(help="The steps of learning from which to record.")] = "0,1000,5000,20000,50000",
+    steps: Annotated[int, typer.Option(help="How many steps to record at each stage.")] = 300,
     seed: Annotated[int, typer.Option(help="Seed of the world, the masks and the agents.")] = 0,
     hide_first: HideFirstOption = False,
     out: Annotated[Path | None, typer.Option(help="The page to write, an HTML file.", show_default=False)] = None,
-    max_size: Annotated[str, typer.Option(help="The largest that the page may be.")] = "5MB",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    max_size: Annotated[str, typer.Option(help="The largest size of the page.")] = "5MB",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     check: Annotated[
-        Path | None, typer.Option(help="Instead, run a page again from its header, and compare it bit by bit.")
+        Path | None,
+        typer.Option(help="Instead, run this page again from its header and compare every bit."),
     ] = None,
 ) -> None:
-    """Record a method in a world, and write one page on which to watch it."""
+    """Record a method in a world, and write a page to watch it."""
     if check is not None:
         from lacuna.replaying.verifying import check_page
 
@@ -62,7 +63,7 @@ def replay(
 
 
 def stages_of(text: str) -> list[int]:
-    """Read steps as the command line has them.
+    """Read steps from the text of the option.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Recordings as plain data for a page, and back: arrays as base64 of little-endian numbers, the smallest that fit."""
+"""Recordings as plain data for a page, and back: arrays as base64 of the smallest little-endian type that fits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def unpack(packed: Mapping[str, str], shape: tuple[int, ...] = (-1,)) -> NDArray
 
 
 def pack_bits(flags: NDArray[np.bool_]) -> Packed:
-    """Give rows of flags as whole bytes each; the first flag is the lowest bit.
+    """Pack each row of flags into whole bytes; the first flag is the lowest bit.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def unpack_bits(packed: Mapping[str, str], shape: tuple[int, ...]) -> NDArray[np
 
 
 def pack_rows(rows: NDArray[np.float64]) -> dict[str, Any]:
-    """Give rows of floats, of which many are equal, as the distinct ones and which one each is."""
+    """Give rows of floats, many of them equal, as the distinct rows and the index of each."""
     distinct, which = np.unique(rows, axis=0, return_inverse=True)
     return {"of": pack(distinct), "at": pack(which.ravel())}
 
@@ -108,13 +108,13 @@ def _stage_data(stage: Stage) -> dict[str, Any]:
 
 
 def _moments_data(moments: Moments) -> dict[str, Any]:
-    # What is seen is what is true, where it is not hidden: the flags are enough.
+    # Observed values equal the true ones, so the flags are enough.
     hidden = pack_bits(moments.seen < 0)
     return {"state": pack(moments.state), "hidden": hidden, "pathways": pack(moments.pathways)}
 
 
 def stage_from(data: Mapping[str, Any], K: int, n_actions: int, shown: NDArray[np.int64]) -> Stage:
-    """Read a stage back from plain data; `shown` has the components of every true state."""
+    """Read a stage back from plain data; `shown` holds the components of every true state."""
     action = unpack(data["action"])
     changes = unpack(data["changes"], (2, -1)).T
     return Stage(

@@ -8,13 +8,14 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from lacuna.display import script_json
 from lacuna.replaying.encoding import recording_data
 from lacuna.replaying.recording import Recording
 from lacuna.replaying.scenery import method_data, world_data
 from lacuna.replaying.still import still
 
 SCRIPTS = ("data.js", "scene.js", "panel.js", "timeline.js", "player.js")
-"""The player, in the order in which its parts build on each other."""
+"""The scripts of the player; each uses only those before it."""
 
 _WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven", 8: "Eight", 9: "Nine", 10: "Ten"}
 
@@ -24,11 +25,11 @@ _POLICY = (
     "form-action 'none'"
 )
 
-# Before anything is drawn, or a page chosen to be dark would flash.
+# This runs before anything is drawn; otherwise a dark page would flash white.
 _THEME = """try {
   const chosen = localStorage.getItem("lacuna-theme");
   if (["light", "dark"].includes(chosen)) document.documentElement.dataset.theme = chosen;
-} catch { /* pages may keep nothing here */ }
+} catch { /* storage may be blocked */ }
 document.documentElement.classList.add("scripted");"""
 
 _SHELL = """<!DOCTYPE html>
@@ -71,15 +72,15 @@ def page(
     Parameters
     ----------
     title
-        In words.
+        Plain text.
     body
-        HTML; a place for a player is `place`.
+        HTML. `place` makes the element of a player.
     data
-        Plain data by name: recordings as `recording_json` gives them, and what other scripts read.
+        Plain data by name: recordings from `recording_json`, and data of other scripts.
     style, script
-        More style and scripts, as text, after those of the player.
+        Additional CSS and JavaScript, appended to those of the player.
     """
-    kept = (f'<script type="application/json" id="{name}">{as_json(item)}</script>' for name, item in data.items())
+    kept = (f'<script type="application/json" id="{name}">{script_json(item)}</script>' for name, item in data.items())
     return _SHELL.format(
         policy=_POLICY, title=escape(title), theme=_THEME, style="".join([part("player.css"), *style]), body=body,
         data="\n".join(kept), script="".join(["'use strict';\n", *map(part, SCRIPTS), *script]),
@@ -87,11 +88,11 @@ def page(
 
 
 def place(name: str, recording: Recording, *, start: tuple[int, int] | None = None, options: str = "") -> str:
-    """Give a place for a player of the recording `name`, with a picture for readers without scripts.
+    """Give the element of a player of the recording `name`, with a picture for readers without scripts.
 
-    `start` is a stage and a step in it; `options` are more attributes.
+    `start` is a stage and a step in it; `options` are further HTML attributes.
     """
-    stage, step = start or striking(recording)
+    stage, step = start or opening_step(recording)
     return (
         f'<div class="replay" data-recording="{name}" data-stage="{stage}" data-step="{step}" {options}>'
         f"{still(recording, stage, step)}</div>"
@@ -111,24 +112,15 @@ def replay_page(recording: Recording) -> str:
     return page(f"Replay: {title}", body, {"recording": recording_json(recording)})
 
 
-def striking(recording: Recording) -> tuple[int, int]:
-    """Give the stage and the step to begin with: of the last stage, where the guesses differ most; much follows it."""
+def opening_step(recording: Recording) -> tuple[int, int]:
+    """Give the stage and the step that the page opens at: in the last stage, the step with most distinct guesses.
+
+    It lies in the first half, so that there is much to play from there.
+    """
     stage = len(recording.stages[0]) - 1
     pathways = recording.stages[0][stage].before.pathways[:-1]
     distinct = [len(set(row)) for row in pathways[: max(1, len(pathways) // 2)].tolist()]
     return stage, max(range(len(distinct)), key=lambda t: (distinct[t], -t))
-
-
-def as_json(data: Any) -> str:
-    r"""Give data as JSON that can stand in a script element: no ``<``, so nothing in it can end the element.
-
-    Examples
-    --------
-    >>> print(as_json({"name": "</script>"}))
-    {"name":"\u003c/script>"}
-    """
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def part(name: str) -> str:
@@ -138,9 +130,7 @@ def part(name: str) -> str:
 
 def _headline(recording: Recording) -> str:
     many = max(settings.pathways for settings in recording.methods)
-    return (
-        f"{_WORDS.get(many, many)} guesses of where it is" if many > 1 else "What it sees, and what it takes for true"
-    )
+    return f"{_WORDS.get(many, many)} guesses of where it is" if many > 1 else "What it sees, and what it believes"
 
 
 def _lead(recording: Recording) -> str:
@@ -152,9 +142,9 @@ def _lead(recording: Recording) -> str:
 def _about(recording: Recording) -> str:
     header = recording.header
     words = [
-        f"Recorded by lacuna {header['lacuna']} (results version {header['results']}), by the agent itself; this page "
-        "computes nothing again.",
-        "With the header below the same run can be made again, to the bit: lacuna replay --check FILE.",
+        f"Recorded from the agent by lacuna {header['lacuna']} (results version {header['results']}). This page only "
+        "plays the recording.",
+        "The header below reproduces the run, bit for bit: lacuna replay --check FILE.",
     ]
     text = escape(json.dumps(header, indent=1, ensure_ascii=False))
     return (

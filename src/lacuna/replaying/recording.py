@@ -1,7 +1,7 @@
-"""What is recorded of a run: at every step what was true, seen, guessed, voted for and done; by the agent itself.
+"""Recordings of runs: at every step the true state, the observation, pathways, votes, action and reward.
 
-A *moment* is a place to stand: the true state, what is seen of it and the K pathways. From the moments of the steps the
-agent acts; the moment in which an episode stops is kept apart, since nobody acts from it.
+A *moment* is the true state, what is seen of it and the K pathways. There is one before every action. The moment in
+which an episode ends is stored separately, because no action follows it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from lacuna.validation import whole_number
 from lacuna.version import RESULTS_VERSION, __version__
 
 MOST_STEPS = 1_000_000
-"""Steps of one recording: all of it is kept in memory."""
+"""Most steps of one recording, which is kept in memory."""
 
 _MOST_ARROWS = 20_000
-_STATE = 1  # where `Run.place` has the true state
+_STATE = 1  # place of the true state in `Run.place`
 
 Progress = Callable[[int], None]
 
 
 class Moments(NamedTuple):
-    """Places to stand, an entry for each: the true state, what is seen of it (-1 hidden), the pathways as states."""
+    """Moments, an entry for each: the true state, what is seen of it (-1 hidden), the pathways as states."""
 
     state: NDArray[np.int64]
     seen: NDArray[np.int64]
@@ -43,11 +43,12 @@ class Moments(NamedTuple):
 class Stage(NamedTuple):
     """Some steps of one agent, from step `at` of its run on.
 
-    `before` has a moment for every step and one more, after the last. `stops` has the moments in which an episode
-    stopped, and `stopped` says after which steps. ``votes[t, k, a]`` says whether
-    action a is among the best for pathway k, `probability` what `Agent.probabilities` said, `best` which actions were
-    best in each complete state when the stage began, and `changes` how that changed: rows (step, state), with the new
-    best actions in `changed`.
+    - `before`: a moment before every step, and one after the last.
+    - `votes[t, k, a]`: whether action a is among the best for pathway k.
+    - `probability`: the result of `Agent.probabilities`.
+    - `stopped`: the steps that ended an episode; `stops`: the moments after them.
+    - `best`: the best actions in each complete state when the stage began.
+    - `changes`: rows (step, state) where these changed; `changed`: the new best actions.
     """
 
     at: int
@@ -72,12 +73,12 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """Methods in the same world, on the same streams of the world and the masks, at the same stages of learning.
+    """Methods in the same world, with the same random streams of world and masks, at the same stages of learning.
 
     Parameters
     ----------
     problem
-        The world, and what hides parts of it.
+        The world and the mechanism.
     seed
         The seed of all streams.
     methods
@@ -93,7 +94,7 @@ class Recording:
 
     @property
     def header(self) -> dict[str, Any]:
-        """What it takes to record it again, as plain data."""
+        """What is needed to record it again, as plain data."""
         problem, first = self.problem, self.stages[0]
         return {
             "lacuna": __version__,
@@ -128,14 +129,14 @@ def record(
         raise ValueError("at names no step; give at least one, e.g. 0")
     for settings in methods:
         if settings.method in YARDSTICKS:
-            raise ValueError(f"{settings.method} is a yardstick; it has no agent that could be watched")
+            raise ValueError(f"{settings.method} is a yardstick; it has no agent to watch")
     found = []
     for settings in methods:
         run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=problem.first_observed)
         stages = []
         for t in starts:
             if t < run.steps:
-                # Stages that overlap: the later one needs a run of its own.
+                # Stages overlap, so the later one needs a run of its own.
                 run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=problem.first_observed)
             run.advance(t - run.steps, progress=progress)
             stages.append(_Recorder(problem, run).record(steps))
@@ -146,7 +147,7 @@ def record(
 
 
 class _Recorder:
-    """Looks at an agent before every step that its run takes."""
+    """Records an agent before every step of its run."""
 
     def __init__(self, problem: Problem, run: Run) -> None:
         self.problem, self.run = problem, run
@@ -154,12 +155,12 @@ class _Recorder:
 
     def record(self, steps: int) -> Stage:
         run, at = self.run, self.run.steps
-        standing, decided, done, stops, stopped = [], [], [], [], []
+        moments, decided, done, stops, stopped = [], [], [], [], []
         best = first = _best(run.agent.Q[self.rows]) if self.rows.size else np.zeros((0, run.mdp.n_actions), np.bool_)
         changes, changed = [], []
         for t in range(steps):
-            agent, moment = self._stand()
-            standing.append(moment)
+            agent, moment = self._moment()
+            moments.append(moment)
             decided.append(_decision(agent))
             trace = run.record(1)
             done.append([int(trace.action[0]), float(trace.reward[0]), int(trace.ended[0]), int(trace.truncated[0])])
@@ -173,23 +174,23 @@ class _Recorder:
                     changes.append((t + 1, int(s)))
                     changed.append(now[s])
                 best = now
-        standing.append(self._stand()[1])
+        moments.append(self._moment()[1])
         A, K, d = run.mdp.n_actions, run.agent.rules.K, run.mdp.space.d
         action, reward, ended, truncated = zip(*done, strict=True)
         return Stage(
-            at, _stacked(standing, d, K), np.array([votes for votes, _ in decided]), np.array([p for _, p in decided]),
+            at, _stacked(moments, d, K), np.array([votes for votes, _ in decided]), np.array([p for _, p in decided]),
             np.array(action), np.array(reward), np.array(ended), np.array(truncated), np.array(stopped, dtype=np.int64),
             _stacked(stops, d, K), first, np.array(changes, dtype=np.int64).reshape(-1, 2),
             np.array(changed, dtype=np.bool_).reshape(-1, A),
         )  # fmt: skip
 
-    def _stand(self) -> tuple[Agent, Moments]:
-        """The agent before a step, and where it stands."""
+    def _moment(self) -> tuple[Agent, Moments]:
+        """The agent before a step, and the moment it is in."""
         run = self.run
         if run.steps:
             agent, state = run.agent, int(run.place[_STATE])
         else:
-            # A compiled run enters its world within its first step. The same agent, step by step, enters it here.
+            # A compiled run resets its world within its first step, so a stepwise twin gives the moment before it.
             env = self.problem.environment()
             agent = Agent(run.mdp.space, run.mdp.n_actions, run.agent.settings, seed=run.agent.seed)
             agent.begin(env.reset(seed=run.agent.seed)[0])
@@ -202,7 +203,7 @@ def _decision(agent: Agent) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     p, memory = agent.probabilities(), agent.memory
     if memory.S[0] == NO_STATE:
         return np.zeros((agent.rules.K, agent.n_actions), dtype=np.bool_), p
-    # Probabilities have just filled in what optimism adds.
+    # `probabilities` has just filled in the values with optimism.
     return _best(memory.optimistic if agent.rules.optimism > 0 else memory.Q[memory.S]), p
 
 
@@ -212,7 +213,7 @@ def _best(Q: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _complete_rows(agent: Agent) -> NDArray[np.int64]:
-    """The row of Q of every complete state; none if there are too many to draw."""
+    """The row of Q of every complete state; empty if there are too many states to draw."""
     space = agent.space
     if space.n_states > _MOST_ARROWS:
         return np.zeros(0, dtype=np.int64)

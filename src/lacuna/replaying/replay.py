@@ -1,4 +1,4 @@
-"""`replay`: watch methods in a world; a recording that is a page."""
+"""`replay`: record methods in a world and watch them on a page."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import DEFAULT, Settings
 from lacuna.missingness import Mechanism, parse
 from lacuna.replaying.page import replay_page
-from lacuna.replaying.recording import Progress, Recording, Stage, record
+from lacuna.replaying.recording import Recording, Stage, record
 from lacuna.running.problems import Problem, find_problem
 from lacuna.terminal import progress
 from lacuna.validation import shown, whole_number
 
 STAGES = (0, 1_000, 5_000, 20_000, 50_000)
-"""The stages of learning that are recorded unless others are asked for."""
+"""The stages of learning that are recorded by default."""
 
 MOST_BYTES = 5_000_000
-"""How large a page may be unless said otherwise."""
+"""The default limit of the size of a page."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|MB|GB)?")
 _UNITS = {None: 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
@@ -34,7 +34,7 @@ _UNITS = {None: 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 @dataclass(frozen=True)
 class Replay:
-    """A recording to watch: in a notebook as it is, elsewhere as a page.
+    """A recording to watch, in a notebook or as a page.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class Replay:
     def save(
         self, path: str | os.PathLike[str], *, max_size: int | str = MOST_BYTES, overwrite: bool = False
     ) -> int:  # fmt: skip
-        """Write the page, and give its size in bytes; one that is larger than `max_size` is refused.
+        """Write the page and give its size in bytes; refuse a page larger than `max_size`.
 
-        A size is a number of bytes or a text, ``"5MB"``. A file that is there is replaced only with `overwrite`.
+        A size is a number of bytes or a text, ``"5MB"``. An existing file is replaced only with `overwrite`.
         """
         most, target, content = bytes_of(max_size), Path(path), self.html.encode()
         if len(content) > most:
@@ -63,7 +63,7 @@ class Replay:
                 f"{_that_fit(self.recording, most)}"
             )
         if target.exists() and not overwrite:
-            raise FileExistsError(f"{target} exists already; choose another name, or allow to overwrite it")
+            raise FileExistsError(f"{target} exists already; choose another name, or set overwrite=True")
         write_whole(target, content)
         return len(content)
 
@@ -87,7 +87,7 @@ def replay(
 ) -> Replay:  # fmt: skip
     """Record methods in a world at several stages of learning, to watch them.
 
-    All of them get the same world and the same masks: the same seed, and the same streams of random numbers.
+    All methods get the same random streams of the world and of the masks.
 
     Parameters
     ----------
@@ -99,11 +99,11 @@ def replay(
     methods
         One method or several, as texts (``"mi-synthetic,K=5"``) or `Settings`; lacuna's default if none is given.
     at
-        From which steps of the run on to record.
+        The steps of the run from which to record.
     steps
-        How many steps to record from each of them on.
+        How many steps to record at each stage.
     seed
-        Seed of all streams.
+        Seed of all random streams.
     first_observed
         Whether the first state of every episode is fully observed.
 
@@ -116,20 +116,12 @@ def replay(
     True
     """
     problem = _problem(world, missingness, first_observed=first_observed)
+    whole_number("seed", seed, 0)
     chosen = [_settings(one) for one in ([methods] if isinstance(methods, str | Settings) else methods)] or [DEFAULT]
     total = len(chosen) * (max([*at, 0]) + steps) if isinstance(steps, int) else 0
     with progress(f"recording {problem.world}", "steps") as show:
         show(total=total)
-        return Replay(watch(problem, chosen, at=at, steps=steps, seed=seed, progress=lambda n: show(advance=n)))
-
-
-def watch(
-    problem: Problem, methods: Sequence[Settings], *, at: Sequence[int], steps: int, seed: int,
-    progress: Progress | None = None,
-) -> Recording:  # fmt: skip
-    """Record, with its arguments checked."""
-    whole_number("seed", seed, 0)
-    return record(problem, methods, at=at, steps=steps, seed=seed, progress=progress)
+        return Replay(record(problem, chosen, at=at, steps=steps, seed=seed, progress=lambda n: show(advance=n)))
 
 
 def bytes_of(size: int | str) -> int:
@@ -149,7 +141,7 @@ def bytes_of(size: int | str) -> int:
 
 
 def _that_fit(recording: Recording, most: int) -> str:
-    """Say how many steps fit into a page."""
+    """Say how many steps fit into a page of `most` bytes."""
     steps, low = recording.stages[0][0].steps, 0
     high = steps
     while low + 1 < high:
@@ -184,7 +176,7 @@ def _problem(world: str | TabularMDP, missingness: str | Mechanism, *, first_obs
     found = find_problem(world, missingness if isinstance(missingness, str) else "none", first_observed=first_observed)
     if not isinstance(found, Problem):
         raise TypeError(
-            f"{world!r} is a Gymnasium environment, whose true state nobody can see; a replay needs a world given as "
+            f"{world!r} is a Gymnasium environment, whose true state is unknown; a replay needs a world given as "
             f"arrays, e.g. frozen-lake or taxi"
         )
     return found if isinstance(missingness, str) else Problem(found.world, found.mdp, missingness, first_observed)

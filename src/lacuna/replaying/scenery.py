@@ -1,4 +1,4 @@
-"""A world as a page draws it: components, actions and map as plain data; and where things go missing as haze."""
+"""The world as plain data for a page: components, actions, map, and a haze where more goes missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lacuna.replaying.encoding import pack
 from lacuna.running.problems import Problem
 
 MOST_STATES = 200_000
-"""True states of a world that can be watched: the page says for each what it shows."""
+"""Most true states of a world that can be watched: the page holds the components of each."""
 
 WAYS = {
     "↑": (-1, 0), "↓": (1, 0), "←": (0, -1), "→": (0, 1), "↖": (-1, -1), "↗": (-1, 1), "↙": (1, -1), "↘": (1, 1),
@@ -50,14 +50,14 @@ def method_data(settings: Settings) -> dict[str, Any]:
     method = find_method(settings.method)
     chosen = {name: value for name, value in settings.unusual().items() if value is not None}
     title = method.title if not method.multiple or settings.pathways > 1 else f"{method.title}, one pathway"
-    # Rows of Q are guesses of the state only where something is filled in.
+    # Without imputation the rows of Q are not guesses of the state.
     guesses = method.impute not in (Impute.TOKEN, Impute.NOTHING)
     return {"name": method.name, "title": title, "K": settings.pathways, "guesses": guesses, "settings": chosen,
             "plans": method.plans}  # fmt: skip
 
 
 def haze(mdp: TabularMDP, mechanism: Mechanism) -> NDArray[np.float64]:
-    """Give for each true state how much more of it goes missing than where least does, from 0 to 1; by the rates.
+    """Give the mean rate of each true state minus the lowest such rate, from 0 to 1.
 
     Examples
     --------

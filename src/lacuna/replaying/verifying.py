@@ -1,4 +1,4 @@
-"""A page of a replay, checked: its header is run again, in the compiled loop, and compared bit by bit."""
+"""Checks the page of a replay: runs its header again, also in the compiled loop, and compares every bit."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def recordings_in(path: str | os.PathLike[str]) -> dict[str, Mapping[str, Any]]:
     except ValueError as error:
         raise ValueError(f"{path} holds a damaged recording: {error}") from error
     if not found:
-        raise ValueError(f"{path} is no page of a replay: it holds no recording")
+        raise ValueError(f"{path} is not the page of a replay: it holds no recording")
     return found
 
 
 def check_page(
     path: str | os.PathLike[str], world: TabularMDP | None = None, missingness: Mechanism | None = None
 ) -> str:
-    """Run every recording of a page again from its header, and compare all of it; gives a sentence.
+    """Run every recording of a page again from its header and compare every bit; gives a sentence.
 
-    All of it is recorded again, and must be the same bits. True states, observations, pathways, actions, rewards and
-    ends must also be those of the compiled loop, run in one go.
+    True states, observations, pathways, actions, rewards and ends must also equal those of one uninterrupted run of the
+    compiled loop.
 
     Parameters
     ----------
     path
         The page.
     world, missingness
-        Where the header names a world or mechanism that only an object of yours can be: that object.
+        Your own objects, if the page was recorded with objects instead of names.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def check_page(
 def _check(data: Mapping[str, Any], world: TabularMDP | None, missingness: Mechanism | None) -> int:
     header = data["header"]
     if header["results"] != RESULTS_VERSION:
-        raise ValueError(f"it has results of version {header['results']}, and this lacuna gives {RESULTS_VERSION}")
+        raise ValueError(f"its results have version {header['results']}; this lacuna gives version {RESULTS_VERSION}")
     problem = _problem(header, world, missingness)
     mdp, steps = problem.mdp, whole_number("steps", header["steps"], 1, MOST_STEPS)
     methods = [
@@ -100,16 +100,16 @@ def _problem(header: Mapping[str, Any], world: TabularMDP | None, missingness: M
     if world is None:
         found = find_problem(header["world"], header["missingness"], first_observed=first)
         if not isinstance(found, Problem):
-            raise ValueError(f"{header['world']} is no world given as arrays")
+            raise ValueError(f"{header['world']} is not a world given as arrays")
     else:
         found = Problem(world.name, world, missingness or parse(header["missingness"], world), first)
     if fingerprint(found.mdp, found.mechanism) != header["problem"]:
-        raise ValueError(f"{header['world']}, {header['missingness']} is another problem here than it was there")
+        raise ValueError(f"{header['world']}, {header['missingness']} is not the problem that was recorded")
     return found
 
 
 def _compare(found: Stage, again: Stage) -> None:
-    """Refuse what differs when it is recorded again."""
+    """Refuse a recording that differs from a new one."""
     for name in Stage._fields:
         kept, new = getattr(found, name), getattr(again, name)
         for one, other in zip(kept, new, strict=True) if isinstance(kept, Moments) else [(kept, new)]:
@@ -117,7 +117,7 @@ def _compare(found: Stage, again: Stage) -> None:
 
 
 def _compare_trace(stage: Stage, problem: Problem, settings: Settings, seed: int) -> None:
-    """Refuse what differs from the trace of a compiled run."""
+    """Refuse a recording that differs from the trace of a compiled run."""
     run = Run(problem.mdp, problem.mechanism, settings, seed=seed, first_observed=problem.first_observed)
     run.advance(stage.at)
     trace = run.record(stage.steps)
@@ -132,7 +132,7 @@ def _compare_trace(stage: Stage, problem: Problem, settings: Settings, seed: int
 
 
 def _arrivals(stage: Stage) -> Moments:
-    """Where every step led: to the moment before the next one, or to the end of an episode."""
+    """The moment after every step: the one before the next step, or the end of the episode."""
     columns = [column[1:].copy() for column in stage.before]
     for column, stops in zip(columns, stage.stops, strict=True):
         column[stage.stopped] = stops
@@ -141,4 +141,4 @@ def _arrivals(stage: Stage) -> Moments:
 
 def _same(what: str, kept: NDArray[Any] | int, again: NDArray[Any] | int, at: int) -> None:
     if not np.array_equal(kept, again):
-        raise ValueError(f"the {what} from step {at:,} on are others when it is run again")
+        raise ValueError(f"the {what} from step {at:,} on differ when it is run again")

@@ -15,7 +15,7 @@ DENSE = ("steps", "score")
 
 
 class Floor(NamedTuple):
-    """Where a linear axis ends though values lie below, which would squash all others; and where in the close-up."""
+    """Lower ends of a linear axis, normally and in the close-up. They cut off values that would squash the others."""
 
     lowest: float
     close_up: float
@@ -29,23 +29,22 @@ class Panel:
     title: str
     scale: Literal["linear", "log", "share"] = "linear"
     against: Against = "steps"
-    """What lies along the horizontal axis: against steps or a score there are many points, against a rate a few.
+    """The horizontal axis: steps and scores have many points, rates a few.
 
-    Categories lie along the vertical axis instead, where there is room for their names, and the measure along the
-    horizontal one.
+    Categories are on the vertical axis, which has room for their names, and the measure is on the horizontal one.
     """
     line: float | None = None
     """A level to mark, such as the optimum."""
     floor: Floor | None = None
     """For a linear scale; the panels of a chart share one."""
     close_up: float | None = None
-    """For a linear scale: where it may begin instead of at the lowest mean, if the chart has a choice ``closer``."""
+    """For a linear scale: where it begins if the reader chooses ``closer``."""
     axis: str = "missing rate θ"
-    """What lies along the horizontal axis, if that is not steps."""
+    """Title of the horizontal axis, unless it shows steps."""
     span: tuple[float, float] = (0, 1)
-    """From where to where rates go."""
+    """First and last rate of the axis."""
     whole: bool = False
-    """Whether the axis goes far enough for all intervals, not only for all means."""
+    """Whether the axis covers all intervals, not only all means."""
     shares: str = ""
     """Panels with the same word here have the same vertical range; it is for those of one scale, level and floor."""
 
@@ -89,14 +88,14 @@ def vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
 
 
 def bottom(panel: Panel, lowest: float) -> str:
-    """Give an expression for where a linear axis begins, by what readers chose."""
+    """Give a Vega expression for the lower end of a linear axis, which depends on what the reader chose."""
     if panel.close_up is not None:
         return f"closer ? {panel.close_up:.4g} : {lowest:.4g}"
     return f"{lowest:.4g}" if panel.floor is None else f"max(lowest, {lowest:.4g})"
 
 
 def extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
-    """From what to what an axis goes: over all means, with a little room; bands may leave it."""
+    """First and last value of an axis: it covers all means, with a little room; bands may leave it."""
     values = [float(value) for value in rows["mean"]] or [1.0]
     if panel.whole:
         values += [float(value) for name in ("low", "high") for value in rows[name].drop_nulls()]

@@ -1,4 +1,4 @@
-"""What a chart shows, in a sentence that is computed, and states no difference that the trials leave open."""
+"""Computed titles of charts. They state only differences that the trials establish."""
 
 from __future__ import annotations
 

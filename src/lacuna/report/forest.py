@@ -1,6 +1,6 @@
 """Small pictures in a line of text or a table: an estimate with its interval, and counts as parts of a bar.
 
-They are plain SVG and HTML without code of their own; their colours are those of the page, light or dark.
+They are plain SVG and HTML without scripts, in the colours of the page, light or dark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
 
     @property
     def numbers(self) -> list[float]:
-        """The numbers that its picture has to reach."""
+        """The finite numbers that its picture must show."""
         found = [self.value, self.low, self.high, *self.wanted]
         return [number for number in found if number is not None and isfinite(number)]
 
@@ -48,18 +48,18 @@ def reach(estimates: Iterable[Estimate]) -> tuple[float, float]:
 def forest(one: Estimate, kind: str, words: str, scale: tuple[float, float] | None = None) -> Markup:
     """Draw an estimate as a dot, its interval as a line, and the region where it is wanted as a shade.
 
-    The numbers below are the borders of the region. Where the region has no border, it goes on behind an arrow.
+    The numbers below are the borders of the region. An arrow marks an end without a border.
 
     Parameters
     ----------
     one
         What to draw.
     kind
-        What came of it, as a class of the style sheet.
+        The verdict, as a class of the style sheet.
     words
-        The same in words, for those who hear the page or point at the picture.
+        The same in words, for screen readers and as a tooltip.
     scale
-        From where to where; as far as this one needs unless given.
+        First and last value of the axis; by default they fit this estimate.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def forest(one: Estimate, kind: str, words: str, scale: tuple[float, float] | No
 
 def _border(x: float, border: float) -> Markup:
     line = Markup('<path class="border" d="M{},0v18"/>').format(x)
-    # Words in the middle of their place would stick out at either end.
+    # Near either end, centred text would stick out of the picture.
     anchor = "start" if x < 20 else "end" if x > _WIDTH - 20 else "middle"
     number = number_text(border, "g")
     return line + Markup('<text x="{}" y="28" text-anchor="{}">{}</text>').format(x, anchor, number)
 
 
 def _arrow(tip: float) -> Markup:
-    """The region goes on at this end."""
+    """An arrow at the end where the region has no border."""
     back = 5 if tip < _WIDTH / 2 else -5
     return Markup('<path class="border" d="M{0},{2}l{1},-4M{0},{2}l{1},4"/>').format(tip, back, _MIDDLE)
 
@@ -109,7 +109,7 @@ class Part(NamedTuple):
 
 
 def bar(parts: Sequence[Part], words: Text = "") -> Markup:
-    """Draw counts as parts of a bar, each with its sign and number; `words` stand before it.
+    """Draw counts as parts of a bar, each with its sign and number, after `words`.
 
     Examples
     --------

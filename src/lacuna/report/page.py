@@ -45,7 +45,6 @@ True
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -56,6 +55,7 @@ from typing import Any
 import vl_convert
 from markupsafe import Markup
 
+from lacuna.display import script_json
 from lacuna.report.tables import Text, joined
 
 Spec = dict[str, Any]
@@ -260,15 +260,8 @@ def when(*options: str) -> Markup:
 
 
 def as_json(data: Any) -> Markup:
-    r"""Give data as JSON that can stand in a script element: no ``<``, so nothing in it can end the element.
-
-    Examples
-    --------
-    >>> print(as_json({"name": "</script>"}))
-    {"name":"\u003c/script>"}
-    """
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
+    """Give data as JSON for a script element; nothing in it can end the element."""
+    return Markup(script_json(data))  # noqa: S704  holds no "<"
 
 
 def _files(options: tuple[str, ...], links: Mapping[str, str]) -> Markup:

@@ -103,7 +103,7 @@ def start(before: int, scene: Scene, learner: Learner, knowledge: Knowledge | No
 
 @inner
 def correct_late(late: Lateness | None, learner: Learner, numbers: Numbers) -> None:
-    """Tell the learner what has arrived late, before what the action led to."""
+    """Pass late values to the learner, before it learns from the step."""
     if late is not None:
         correct(late.delay - 1, late.arrived, learner, numbers.imputation)
 

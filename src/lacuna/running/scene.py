@@ -89,7 +89,7 @@ def look(action: int, scene: Scene, uniforms: Uniforms) -> None:
 
 @inner
 def send_late(action: int, scene: Scene, late: Lateness | None, uniforms: Uniforms) -> None:
-    """Let late values arrive, and send those of the new state on their way."""
+    """Deliver late values, and queue the hidden values of the new state."""
     if late is not None:
         if action < 0:
             begin_lateness(late, scene.first_observed)

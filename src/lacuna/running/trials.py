@@ -168,11 +168,11 @@ def run_trials(
     >>> [row["seed"] for row in rows]
     [0, 1, 2]
     """
-    return run_seeds(Trial(problem, settings, steps, driver), seeds, workers, progress)
+    return run_seeds(SeedlessTrial(problem, settings, steps, driver), seeds, workers, progress)
 
 
-class Trial(NamedTuple):
-    """A trial but for its seed: what `run_trial` takes."""
+class SeedlessTrial(NamedTuple):
+    """The arguments of `run_trial` except the seed."""
 
     problem: AnyProblem
     settings: AnyMethod
@@ -182,7 +182,7 @@ class Trial(NamedTuple):
 
 
 def run_seeds(
-    trial: Trial, seeds: Iterable[int], workers: int | None = None, progress: Progress | None = None
+    trial: SeedlessTrial, seeds: Iterable[int], workers: int | None = None, progress: Progress | None = None
 ) -> list[dict[str, Any]]:
     """Run a trial once per seed, on several threads."""
     problem, settings, steps, driver, times = trial

@@ -14,8 +14,8 @@ from lacuna.version import __version__
 
 _LEAD = (
     "Parts of what an agent sees go missing: a sensor drops out, a question is skipped, a position is lost. It must "
-    "act now, and learn now. The answer shown here keeps several guesses at once and lets them vote. Everything below "
-    "was recorded from the real agent; the page computes nothing again."
+    "act now, and learn now. The method shown here keeps several guesses at once and lets them vote. Everything below "
+    "was recorded from the real agent."
 )
 
 
@@ -28,8 +28,9 @@ def story_page() -> str:
         '<main class="story">',
         *(_section(number, scene) for number, scene in enumerate(told, start=1)),
         _study(len(told) + 1),
-        f"<footer><p>Made by <code>lacuna explain</code>, lacuna {__version__}. <code>lacuna replay</code> makes such "
-        "a page of any run; <code>lacuna replay --check</code> repeats every run above from its header, to the bit.</p>"
+        f"<footer><p>Made by <code>lacuna explain</code>, lacuna {__version__}. <code>lacuna replay</code> makes "
+        "such a page of any run; <code>lacuna replay --check</code> repeats every run above from its header, bit for "
+        "bit.</p>"
         "</footer>",
         "</main>",
     ]
@@ -58,7 +59,7 @@ def _section(number: int, scene: Scene) -> str:
 
 
 def _chooser(label: str) -> str:
-    """Buttons for the rate of loss; all on the page go together."""
+    """Buttons for the rate of loss. All choosers on the page are synchronised."""
     options = "".join(
         f'<label><input type="radio" name="theta-%s" value="{rate}"{" checked" if rate == USUAL_RATE else ""}>'
         f"<span>{100 * rate:g} %</span></label>"
@@ -72,7 +73,8 @@ def _study(number: int) -> str:
     found = results()
     text = (
         f"<p>Three of the agents above, in {found['trials']} trials of {found['steps']:,} steps at each θ, none of "
-        "them tuned. QMDP knows the true model of the world, which no learner does: what comes near it lost little.</p>"
+        "them tuned. QMDP knows the true model of the world, which no learner does. A method close to it lost "
+        "little.</p>"
     )
     at = found["theta"].index(USUAL_RATE)
     values = "".join(

@@ -1,4 +1,4 @@
-"""The eight scenes: which run each shows, from which step on, and what it says."""
+"""The eight scenes: the run that each shows, its first step, and its text."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _see_all() -> Scene:
     return Scene(
         "see", "It sees everything",
         "<p>An agent (the dot) walks from S to G. Water costs 10 a step, the goal pays 100. The lake floods and "
-        "falls dry again, and wind may push the agent aside.</p><p>Each step it sees three cards: its row, its column "
-        "and the colour of the ground, which warns of water. With all three it knows where it is, and its guesses, "
-        "orange, are the truth.</p>",
+        "dries up again, and wind may push the agent aside.</p><p>Each step it sees three cards: its row, its column "
+        "and the colour of the ground, which warns of water. With all three it knows where it is, and its guesses "
+        "(orange) are right.</p>",
         {"see": record(Problem.named("lake", "none"), [_TEN], at=[_LEARNED], steps=40, seed=_SEED)},
         "data-playing",
     )  # fmt: skip
@@ -55,8 +55,8 @@ def _lose() -> Scene:
     }  # fmt: skip
     return Scene(
         "lose", "Now cards go missing",
-        "<p>Each card is lost with probability θ, each on its own. It must act all the same, and it will never learn "
-        "what the lost card said. Choose how much goes missing:</p>",
+        "<p>Each card is lost with probability θ, independently of the others. The agent must still act, and never "
+        "learns what the lost card said. Choose how much goes missing:</p>",
         kept, start=(0, 6),
     )  # fmt: skip
 
@@ -65,8 +65,8 @@ def _drift() -> Scene:
     kept = _scouted(_lake(USUAL_RATE), _ONE, _falls_unaware, lead=5, steps=30)
     return Scene(
         "drift", "One guess drifts",
-        "<p>The simplest answer: fill in what is lost with one guess, drawn from what was seen to follow such steps. "
-        "But a wrong guess is where the next guess starts from.</p><p>Press play: soon the agent believes it is "
+        "<p>The simplest answer: fill in what is lost with one guess, drawn from what followed such steps before. But "
+        "the next guess starts from this one, even if it is wrong.</p><p>Press play: soon the agent believes it is "
         "somewhere else, does what seems best there, and walks into the water.</p>",
         {"drift": kept}, start=(0, 3),
     )  # fmt: skip
@@ -77,10 +77,10 @@ def vote() -> Scene:
     kept = _scouted(_lake(USUAL_RATE), _TEN, _splits_and_joins, lead=3, steps=30)
     return Scene(
         "vote", "Ten guesses vote",
-        "<p>So it keeps ten. They split when cards are lost: each draws its own continuation. Each is for the action "
-        "that is best where it believes to be. Then one of them, picked at random, decides: an action that seven "
-        "prefer has 70 %.</p><p>Every guess must agree with the cards that are seen; with all three they snap "
-        "together.</p>",
+        "<p>So it keeps ten. They split when cards are lost: each draws its own continuation. Each votes for the "
+        "action that is best where it believes it is. Then one of them, picked at random, decides: an action that "
+        "seven prefer has a probability of 70 %.</p><p>Every guess must agree with the cards that are seen. When all "
+        "three are seen, the guesses join.</p>",
         {"vote": kept}, start=(0, 3),
     )  # fmt: skip
 
@@ -90,9 +90,9 @@ def _learn() -> Scene:
     kept = record(_lake(USUAL_RATE), [_TEN], at=at, steps=60, seed=_SEED)
     return Scene(
         "learn", "Learning sharpens the guesses",
-        "<p>At first it knows nothing of the world, and guesses anything that agrees with what it sees. It learns what "
-        "follows what while it acts, from its own steps. Move the slider: the cloud of guesses shrinks, and the small "
-        "arrows, what it takes to be best in each cell, fall into place.</p>",
+        "<p>At first it knows nothing of the world, and guesses anything that agrees with what it sees. From its own "
+        "steps it learns which states follow which. Move the slider: the cloud of guesses shrinks, and the small "
+        "arrows, the best action in each cell by what it has learned, settle.</p>",
         {"learn": kept}, start=(0, 20),
     )  # fmt: skip
 
@@ -102,9 +102,9 @@ def _race() -> Scene:
     kept = record(_lake(USUAL_RATE), methods, at=[2_000], steps=120, seed=_SEED)
     return Scene(
         "race", "Four methods, one world",
-        "<p>All four have learned for 2,000 steps with the same seed: the same chance moves the world and hides the "
-        "cards. <em>Last observed</em> believes the last value it saw. <em>Missing as a state</em> takes “?” for a "
-        "value like any other. <em>MI, synthetic</em> has ten guesses. <em>MI, planned</em>, our default, also plans "
+        "<p>All four have learned for 2,000 steps with the same seed: the same random numbers move the world and hide "
+        "the cards. <em>Last observed</em> trusts the last value it saw. <em>Missing as a state</em> treats “?” as "
+        "one more value. <em>MI, synthetic</em> has ten guesses. <em>MI, planned</em>, our default, also plans "
         "with what it has learned. Press play and compare the rewards.</p>",
         {"race": kept}, 'data-speed="4" data-arrows="off"',
     )  # fmt: skip
@@ -113,11 +113,11 @@ def _race() -> Scene:
 def _fog() -> Scene:
     kept = _scouted(Problem.named("lake", "mfog:0.5,0.0"), _TEN, _is_lost, lead=3, steps=40, at=0)
     return Scene(
-        "fog", "Fog: that it is missing says something",
-        "<p>Now cards are lost only in the fog, top right, and never elsewhere. So a lost card says by itself: you are "
-        "in the fog.</p><p>A guess of what the card says does not use that. This agent is young, and some of its "
-        "guesses stand where no card could have been lost. A method that takes “?” for a value like any other can "
-        "learn what “?” means here.</p>",
+        "fog", "Fog: a missing card is information",
+        "<p>Now cards are lost only in the fog, top right, and never elsewhere. So a lost card means: you are in the "
+        "fog.</p><p>Guessing what the card says does not use that. This agent has just begun to learn, and some of "
+        "its guesses are where no card could have been lost. A method that treats “?” as one more value can learn "
+        "what “?” means here.</p>",
         {"fog": kept}, 'data-arrows="off"', (0, 3),
     )  # fmt: skip
 
@@ -137,14 +137,14 @@ Test = Callable[[Stage, Problem, int], bool]
 def _scouted(
     problem: Problem, settings: Settings, wanted: Test, *, lead: int, steps: int, at: int = _LEARNED
 ) -> Recording:
-    """Record from shortly before the first step at which something is so."""
+    """Record from `lead` steps before the first step that passes the test `wanted`."""
     stage = record(problem, [settings], at=[at], steps=_SCOUTED, seed=_SEED).stages[0][0]
     first = next(t for t in range(lead, _SCOUTED - 10) if wanted(stage, problem, t))
     return record(problem, [settings], at=[at + first - lead], steps=steps, seed=_SEED)
 
 
 def _falls_unaware(stage: Stage, problem: Problem, t: int) -> bool:
-    """Whether it steps from land into water, while its guess was elsewhere, on land, for two steps already."""
+    """Whether it steps from land into water after its guess was wrong for two steps."""
     mdp = problem.mdp
     state, arrival = int(stage.before.state[t]), int(stage.before.state[t + 1])
     wrong = all(stage.before.pathways[i, 0] != mdp.shows[stage.before.state[i]] for i in (t - 1, t))
@@ -152,7 +152,7 @@ def _falls_unaware(stage: Stage, problem: Problem, t: int) -> bool:
 
 
 def _splits_and_joins(stage: Stage, problem: Problem, t: int) -> bool:
-    """Whether guesses stand in four places or more at a step, and all in one within five."""
+    """Whether the guesses are in four or more cells with two or more votes, and in one cell within five steps."""
     cells = [len({int(s) // problem.space.sizes[-1] for s in row}) for row in stage.before.pathways[t : t + 6]]
     votes = stage.votes[t].any(axis=0).sum()
     stays = not np.isin(np.arange(t, t + 6), stage.stopped).any()

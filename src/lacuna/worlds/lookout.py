@@ -14,26 +14,28 @@ _LOOK = 2
 
 @world("lookout", "lacuna/Lookout-v0", "a prize at one of two ends, and looking where has a price; closed form")
 def lookout(reach: int = 5, price: float = 2.0, prize: float = 10.0, slip: float = 0.1) -> TabularMDP:
-    """A path with a prize at one of its ends, left or right, decided by a coin in the first step of an episode.
+    """A path with a prize at one of its ends, left or right: a fair coin in the first step of an episode decides.
 
     The walker starts in the middle, `reach` cells from both ends. A step left or right costs 1 and fails with
     probability `slip`. The third action, looking, stays in place and costs `price`. The prize ends the episode; at the
-    other end nothing happens. What looking shows is up to the mechanism: with ``after:look=0,else=0.4/1`` the side of
-    the prize is seen only by looking, and the place now and then.
+    other end nothing happens. The mechanism decides what looking shows: with ``after:look=0,else=0.4/1`` the side of
+    the prize is seen only by looking, and the place in 60 % of the other steps.
 
-    One who sees everything never looks if the price is above 1, and has the value ``prize - 1 - reach / (1 - slip)``.
-    One who sees nothing unless it looks, and looks first, has ``prize - price - reach / (1 - slip)``. One who never
-    looks has at most ``prize - 2 reach / (1 - slip)``, by walking to one end and then to the other. All this without
-    discount.
+    Values without discount:
+
+    - An agent that sees everything never looks if the price is above 1, and earns ``prize - 1 - reach / (1 - slip)``.
+    - One that sees only by looking, and looks first, earns ``prize - price - reach / (1 - slip)``.
+    - One that sees nothing and never looks earns at most ``prize - 2 reach / (1 - slip)``: it walks to one end, then to
+      the other.
 
     Parameters
     ----------
     reach
         Cells from the start to each end.
     price
-        What looking costs.
+        Cost of looking.
     prize
-        What arriving at the prize pays.
+        Reward of arriving at the prize.
     slip
         Probability that a step fails.
 

@@ -1,4 +1,4 @@
-"""A machine that runs for ever and wears out: when to service it, and when to replace it."""
+"""A machine that wears out in a continuing task: when to service it, and when to replace it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _STRAIN = (0.5, 1.0, 1.5)
 _STEADY = 0.8
 
 
-@world("machine", "lacuna/Machine-v0", "a machine that wears out, to be run, serviced or replaced for ever")
+@world("machine", "lacuna/Machine-v0", "a machine that wears out, to be run, serviced or replaced without end")
 def machine(levels: int = 6, wear: float = 0.3, noise: float = 0.1) -> TabularMDP:
-    """A machine to be run, serviced or replaced at every step, for ever.
+    """A machine to be run, serviced or replaced at every step, without end.
 
     The state is its `wear` (0: new, the highest: broken), the `load` (light, normal, heavy) and its `vibration` (three
-    levels), which tells of the wear. With w the wear as a share of its highest value:
+    levels), a noisy sign of the wear. With w the wear as a share of its highest value:
 
-    - *run* pays ``(1 + load) · (1 − w²)``, and wears it by one level with probability `wear` times 0.5, 1 or 1.5 under
+    - *run* pays ``(1 + load) · (1 − w²)``, and adds one level of wear with probability `wear` times 0.5, 1 or 1.5 under
       a light, normal or heavy load;
-    - *service* pays −1 and takes a level off; it does not help a broken machine;
+    - *service* pays −1 and takes one level off, but cannot repair a broken machine;
     - *replace* pays −4 for a new machine.
 
     The load stays with probability 0.8 and is otherwise one of the other two. Vibration is the third of the scale that
-    the new wear lies in, with probability ``1 − noise``, and otherwise one of the other two. To arrive broken is a bad
+    the new wear lies in, with probability ``1 − noise``, and otherwise one of the other two. Arriving broken is a bad
     step.
 
     By default and with γ = 0.95 the optimum services a machine with wear 2 if the load is light, replaces one with wear
     3 if the load is light and one with wear 4 or 5 always, and runs it otherwise. It is worth 29.20 at the start;
-    always to run is worth 17.83. If nothing wears (``wear=0``) to run is best; a new machine is then worth
+    always running is worth 17.83. Without wear (``wear=0``) running is best, and a new machine is worth
     ``2 / (1 − γ) + (load − 1) / (1 − 0.7 γ)``.
 
     Parameters
@@ -42,7 +42,7 @@ def machine(levels: int = 6, wear: float = 0.3, noise: float = 0.1) -> TabularMD
     levels
         Number of levels of wear, at least 3.
     wear
-        Probability that running wears it by a level, under a normal load; at most 2/3.
+        Probability that running adds a level of wear, under a normal load; at most 2/3.
     noise
         Probability that vibration is misleading.
 

@@ -1,4 +1,4 @@
-"""Mobile health: when to prompt a person to move, if every prompt is a burden and tired people stop answering."""
+"""Mobile health: when to prompt a person to move. Prompts help, but add to a burden that makes them fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING, PROMPT = 0, 1
 
 _SPACE = Space((len(TIMES), 3, 2, 3, 4), ("time", "activity", "home", "stress", "burden"))
 _AT_HOME = (0.9, 0.2, 0.8)
-"""How likely a person is at home at each time of day, if it does not depend on where they were."""
+"""Probability of being at home at each time of day, if it does not depend on the place before."""
 _EASE = (1.0, 0.6, -0.2)
 _PATIENCE = (1.0, 0.9, 0.6, 0.1)
 
@@ -26,7 +26,7 @@ _PATIENCE = (1.0, 0.9, 0.6, 0.1)
     "when to prompt a person to move: a prompt helps at home and without stress, and is a burden",
 )  # fmt: skip
 def mobile_health(effect: float = 0.5, fatigue: float = 0.5, recovery: float = 0.4) -> TabularMDP:
-    """A person who may be prompted to move three times a day, for ever.
+    """A person who may be prompted to move three times a day, without end.
 
     The state is the `time` of day (morning, afternoon, evening), recent `activity` (low, medium, high), whether the
     person is at `home`, `stress` (low, medium, high) and the `burden` of prompts (0 to 3); 216 states. After each
@@ -44,21 +44,22 @@ def mobile_health(effect: float = 0.5, fatigue: float = 0.5, recovery: float = 0
     - activity: one more with probability 0.7 if active, one less with probability 0.5 if not;
     - home: as before with probability 0.5, otherwise by the next time of day: 0.9, 0.2 and 0.8.
 
-    Moves beyond the ends of a scale are no moves. To arrive with burden 3 is a bad step.
+    Values never leave their scales. Arriving with burden 3 is a bad step.
 
     The best policy looks at stress, burden and place. By default and with γ = 0.95 it never prompts under high stress
-    or at burden 3. Away from home it prompts at burden 0 only; at home and without stress also at burden 1 and, of
-    medium activity, 2. Its value at the start is 6.59; to prompt always is worth 4.60, never 2.42. In the long run a
-    decision pays it 0.294, against 0.133 (always), 0.125 (never), and 0.263 for the best rule by stress and place.
+    or at burden 3. Away from home it prompts at burden 0 only; at home and without stress also at burden 1 and, with
+    medium activity, 2. Its value at the start is 6.59; always prompting is worth 4.60, never prompting 2.42. In the
+    long run it earns 0.294 per decision, against 0.133 (always), 0.125 (never), and 0.263 for the best rule that knows
+    only stress and place.
 
     Parameters
     ----------
     effect
-        By how much a prompt raises the chance of being active, at best.
+        The most by which a prompt raises the probability of being active.
     fatigue
         Probability that a prompt adds to the burden.
     recovery
-        Probability that a time without a prompt takes from it.
+        Probability that a decision without a prompt reduces it.
 
     Examples
     --------
@@ -101,6 +102,6 @@ def mobile_health(effect: float = 0.5, fatigue: float = 0.5, recovery: float = 0
 
 
 def _moves(value: int, top: int, up: float = 0.0, down: float = 0.0) -> list[tuple[int, float]]:
-    """Where a value of a scale from 0 to `top` may go, one step at most, and how likely."""
+    """Next values on a scale from 0 to `top`, at most one step away, with their probabilities."""
     up, down = up if value < top else 0.0, down if value > 0 else 0.0
     return [(x, p) for x, p in ((value, 1 - up - down), (value + 1, up), (value - 1, down)) if p > 0]

@@ -14,9 +14,9 @@ COMPONENTS = ("source", "first", "second", "third", "fourth", "sum", "dial", "ou
 
 @world("relay", "lacuna/Relay-v0", "eight components, each driven by one or two others; solved in closed form")
 def relay(values: int = 4, noise: float = 0.1) -> TabularMDP:
-    """A signal that is passed on from component to component, and a dial that has to cancel it; for ever.
+    """A signal that passes from component to component, and a dial that has to cancel it, without end.
 
-    With n `values` of each component, all sums modulo n, and action a the number of notches that the dial is turned by:
+    Each component has n = `values` values, sums are modulo n, and action a turns the dial by a notches:
 
         source' = source + 1 with probability 1 − noise, otherwise any value
         first'  = source        second' = first        third' = second        fourth' = third
@@ -24,12 +24,12 @@ def relay(values: int = 4, noise: float = 0.1) -> TabularMDP:
         dial'   = dial + a
         output' = dial + sum
 
-    An arrival pays 1 if the output is 0. What is paid next is settled already; the turn decides on the reward after it:
-    that is 1 if ``dial + a + fourth + second = 0``, which one action brings about. So the optimal value is
+    An arrival pays 1 if the output is 0. The next reward is already determined. The action decides the one after it,
+    which is 1 if ``dial + a + fourth + second = 0``; exactly one action achieves that. So the optimal value is
     ``[dial + sum = 0] + γ / (1 − γ)``, whatever the noise, for an agent that sees dial, fourth and second.
 
-    There are n⁸ states, 65,536 by default, and n outcomes for each of their actions. Every component but one follows
-    from one or two others without error, so one that is hidden can be told from what drives it, seen before.
+    There are n⁸ states, 65,536 by default, and n outcomes for each of their actions. Every component but the source is
+    a function of one or two components one step before, so a hidden value can be computed if these were seen.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def relay(values: int = 4, noise: float = 0.1) -> TabularMDP:
     n, kept = space.n_states, values if noise > 0 else 1
     source, first, second, third, fourth, total, dial, _ = np.arange(n) // space.layout.strides[:, None] % values
     turn, skip = np.arange(values)[:, None], np.arange(kept)
-    # A row for each state, a column for each turn, a layer for each number of values that the source skips.
+    # Axes: state, turn of the dial, number of values that the source skips.
     after = (
         source[:, None, None] + 1 + skip, *(x[:, None, None] for x in (source, first, second, third)),
         (fourth + second)[:, None, None], dial[:, None, None] + turn, (dial + total)[:, None, None],
