@@ -186,8 +186,13 @@ def test_a_file_that_is_no_replay_is_refused(tmp_path: Path) -> None:
     empty, cut = tmp_path / "empty.html", tmp_path / "cut.html"
     empty.write_text("<p>hello</p>")
     cut.write_text('<script type="application/json" id="recording">{"header":{}}</script>')
-    with pytest.raises(ValueError, match="is not the page of a replay"):
-        check_page(empty)
+    binary = tmp_path / "binary.html"
+    binary.write_bytes(bytes(range(256)))
+    for other in (empty, binary):
+        with pytest.raises(ValueError, match="is not the page of a replay"):
+            check_page(other)
+    with pytest.raises(ValueError, match=r"none\.html cannot be read: No such file"):
+        check_page(tmp_path / "none.html")
     with pytest.raises(ValueError, match="is damaged"):
         check_page(cut)
 

@@ -31,7 +31,10 @@ _WORDS = {"before": "moments", "stops": "last moments of episodes", "best": "bes
 
 def recordings_in(path: str | os.PathLike[str]) -> dict[str, Mapping[str, Any]]:
     """Read the recordings of a page as plain data, by their names."""
-    text = Path(path).read_text(encoding="utf-8")
+    try:
+        text = Path(path).read_bytes().decode(errors="replace")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     try:
         found = {name: json.loads(data) for name, data in _RECORDING.findall(text)}
     except ValueError as error:
