@@ -1,13 +1,15 @@
 """What a trial costs, as ratios to what it is made of, measured in turns on one machine.
 
 ``python benchmarks/trial_cost.py`` takes about two minutes and prints Markdown. Times are medians over turns, each of
-which measures everything once, so that whatever else keeps the machine busy slows all of it. A decision comes with the
-reward of the one before. ``--people 10000`` measures memory instead, with one pool for all and a pool for each.
+which measures everything once, so that whatever else keeps the machine busy slows all of it. What waits for the disk is
+measured commit by commit in turns. A decision comes with the reward of the one before. ``--people 10000`` measures
+memory instead, with one pool for all and a pool for each.
 """
 
 from __future__ import annotations
 
 import argparse
+import hmac
 import os
 import sqlite3
 import subprocess
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,7 +31,9 @@ from lacuna.live.replay import replay
 from lacuna.live.trial import Trial
 from lacuna.methods.settings import DEFAULT, Settings
 from lacuna.protocol.file import TrialFile
-from lacuna.record.sqlite_file import make_durable
+from lacuna.record.events import now
+from lacuna.record.log import check, encode, link
+from lacuna.record.sqlite_file import SEQS, make_durable
 
 TURNS, STEPS, PEOPLE, BATCH = 15, 200, 20, 100_000
 TIMES = ("morning", "noon", "evening")
@@ -85,6 +90,48 @@ def timed(act: Callable[..., object], *given: Any) -> float:
     return (time.perf_counter() - start) * 1e6
 
 
+class Floor:
+    """The least that a logged decision takes: what the log asks for, in a straight line, and the kernel; no more.
+
+    That is a pseudonym, the digest of the request, two events as canonical JSON with their hashes and chain, their rows
+    and the key of the decision, in one durable commit. Nothing is read, checked or kept.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        Stream(trial).go_on(contexts(2 * PEOPLE, 0))
+        state = trial.state
+        step, calls = state._step, list[tuple[Any, ...]]()
+        assert step is not None
+        state._step = lambda *given: calls.append(given) or step(*given)  # type: ignore[func-returns-value]
+        trial.decide("person 0", 2, {}, previous={"t": 1, "reward": 1.0})
+        state._step = step
+        self.events = [check(trial.store.entry(trial.head.seq - back)) or {} for back in (1, 0)]
+        asked = ("context", "invalid", "available", "allowed", "app_at", "extra")
+        self.request = {name: self.events[-1][name] for name in asked}
+        self.connection: sqlite3.Connection = trial.store._connection  # type: ignore[attr-defined]
+        self.step, self.arguments, self.head, self.trial = step, calls[-1], trial.head, trial
+
+    def decide(self, t: int) -> None:
+        """Log a decision."""
+        seq, chain = self.head
+        hmac.digest(bytes(32), b"person 0", "sha256").hex()
+        sha256(encode(self.request)).hexdigest()
+        self.step(*self.arguments)
+        rows, at = [], now()
+        for event in self.events:
+            seq += 1
+            content = encode(event | {"seq": seq, "at": at})
+            body_hash = sha256(content).digest()
+            chain = link(chain, body_hash)
+            rows.append((SEQS + seq, content, body_hash, chain))
+        self.head = self.head._replace(seq=seq, chain=chain)
+        run = self.connection
+        run.execute("BEGIN IMMEDIATE")
+        run.executemany("INSERT INTO event (id, body, body_hash, chain) VALUES (?, ?, ?, ?)", rows)
+        run.execute("INSERT INTO decision_key (trial, p, t, seq) VALUES (1, ?, ?, ?)", (self.events[-1]["p"], t, seq))
+        run.execute("COMMIT")
+
+
 def measure(folder: Path, turns: int) -> dict[str, float]:
     """Microseconds per decision."""
     bare = sqlite3.connect(folder / "bare.db", isolation_level=None)
@@ -98,41 +145,37 @@ def measure(folder: Path, turns: int) -> dict[str, float]:
             streams[f"decide, {name}, {every}"] = Stream(trial)
         agents[f"agent, {name}"] = Agent(trial.state.space, 2, trial.file.settings, seed=1)
         agents[f"agent, {name}"].begin([None] * 4)
-    stored = Trial.create(trial_file(DEFAULT.method, "batch"), store=f"sqlite:{folder / 'walk.db'}", seed=1)
-    streams["durable decide"] = Stream(stored)
+    stored, lowest = (
+        Trial.create(trial_file(DEFAULT.method, "batch"), store=f"sqlite:{folder / name}.db", seed=1)
+        for name in ("walk", "floor")
+    )
+    durable, floor = Stream(stored), Floor(lowest)
     times: dict[str, list[float]] = {}
     for turn in range(turns + 1):
         seen = contexts(STEPS, turn)
         coded = [[None if x < 0 else int(x) for x in stored.file.context.read(one).coded] for one in seen]
         found = {name: timed(agent_steps, agent, coded) for name, agent in agents.items()}
-        first = stored.head.seq + 1
         found |= {name: timed(stream.go_on, seen) for name, stream in streams.items()}
-        found["bare INSERT"] = timed(insert, bare, groups(stored, first))
+        found |= dict.fromkeys(("durable decide", "floor", "bare INSERT"), 0.0)
+        for n, context in enumerate(seen, turn * STEPS + 3):
+            first = stored.head.seq + 1
+            found["durable decide"] += timed(durable.go_on, [context])
+            found["bare INSERT"] += timed(insert, bare, [(one.seq, one.body) for one in stored.store.read(first)])
+            found["floor"] += timed(floor.decide, n)
         found["replay"] = timed(replay, stored.store.read(), stored.secret.draws_key) / (turn + 1)
         if turn:  # the first one compiles
             for name, own in found.items():
                 times.setdefault(name, []).append(own / STEPS)
-    bare.close()
-    stored.close()
+    for opened in (bare, stored, lowest):
+        opened.close()
     return {name: median(own) for name, own in times.items()}
 
 
-def groups(trial: Trial, first: int) -> list[list[tuple[int, bytes | None]]]:
-    """The bytes of events, those of each decision together."""
-    found: list[list[tuple[int, bytes | None]]] = [[]]
-    for entry in trial.store.read(first):
-        found[-1].append((entry.seq, entry.body))
-        if b'"kind":"decision"' in (entry.body or b""):
-            found.append([])
-    return found[:-1]
-
-
-def insert(bare: sqlite3.Connection, bodies: list[list[tuple[int, bytes | None]]]) -> None:
-    """The bytes of the same events, a commit for each decision."""
-    for group in bodies:
-        bare.execute("BEGIN IMMEDIATE")
-        bare.executemany("INSERT INTO bare (seq, body) VALUES (?, ?)", group)
-        bare.execute("COMMIT")
+def insert(bare: sqlite3.Connection, bodies: list[tuple[int, bytes | None]]) -> None:
+    """The bytes of the same events, in one commit."""
+    bare.execute("BEGIN IMMEDIATE")
+    bare.executemany("INSERT INTO bare (seq, body) VALUES (?, ?)", bodies)
+    bare.execute("COMMIT")
 
 
 def large_batch(folder: Path) -> dict[str, float]:
@@ -195,7 +238,7 @@ def main() -> None:
         base, most = name, ""
         if name.startswith("decide"):
             base, most = f"agent, {name.split(', ')[1]}", "3"
-        elif name == "durable decide":
+        elif name in ("durable decide", "floor"):
             base, most = "bare INSERT", "1.5"
         elif name == "replay":
             base, most = "durable decide", "0.2"
