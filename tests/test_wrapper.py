@@ -304,6 +304,14 @@ def test_an_observation_outside_its_space_is_refused() -> None:
         env.reset(seed=0)
 
 
+@pytest.mark.parametrize("encoding", get_args(Encoding))
+@pytest.mark.parametrize("shown", [3, -1, 1.5, float("nan")])
+def test_a_value_outside_the_space_is_not_taken_for_a_missing_one(encoding: Encoding, shown: float) -> None:
+    env = MissingObservation(Show(spaces.MultiDiscrete([3, 2]), np.array([shown, 0])), "mcar:0.0", encoding=encoding)
+    with pytest.raises(ValueError, match="outside its space"):
+        env.reset(seed=0)
+
+
 def test_a_box_has_no_numbered_values() -> None:
     env = MissingObservation(gym.make("CartPole-v1"), "mcar:0.5")
     observation, _ = env.reset(seed=0)

@@ -1,4 +1,4 @@
-"""What hides parts of one environment's observations, one after the other, however the environment is wrapped."""
+"""Hiding components of one environment's observations, for single and vector wrappers."""
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ class Cover:
         self.mechanism, self.components, self.display = mechanism, components, display
         self.inner, self.outer = space, encoded_space(space, components, display.encoding)
         self._actions_from = actions_from
+        self._start = components.start.reshape(components.shape)
+        sizes = (0,) * components.d if components.sizes is None else components.sizes
+        self._top = self._start + np.reshape(sizes, components.shape)
         self.mode = np.zeros(1, dtype=np.int64)
         self.mask = np.zeros(components.d, dtype=np.bool_)
         self.lateness = blank_lateness(mechanism)
@@ -97,8 +100,11 @@ class Cover:
     def _row(self, observation: Any) -> int:
         vector, space = self.components.vector(observation), self.mechanism.space
         if ((vector < 0) | (vector >= space.sizes)).any():
-            raise ValueError(f"the environment showed {observation}, outside its space {self.inner}")
+            raise self._outside(observation)
         return int(vector @ space.layout.strides)
+
+    def _outside(self, observation: Any) -> ValueError:
+        return ValueError(f"the environment showed {observation}, outside its space {self.inner}")
 
     def _shown(self, observation: Any, mask: NDArray[np.bool_], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self.mask = mask
@@ -114,9 +120,15 @@ class Cover:
 
     def _encode(self, observation: Any, mask: NDArray[np.bool_]) -> Any:
         values = np.asarray(observation).reshape(self.components.shape)
+        # A value past the last would be read as missing.
+        if self.components.sizes is not None:
+            inside = (values >= self._start) & (values < self._top)
+            if values.dtype.kind not in "iu":
+                inside &= values % 1 == 0
+            if not inside.all():
+                raise self._outside(observation)
         if self.display.encoding == "token":
-            top = self.components.start + np.asarray(self.components.sizes, dtype=np.int64)
-            return as_sample(np.where(mask, top.reshape(mask.shape), values), self.outer)
+            return as_sample(np.where(mask, self._top, values), self.outer)
         inner = cast("spaces.Dict", self.outer)["values"]
         return {
             "values": as_sample(np.where(mask, self.components.fill, values), inner),
