@@ -23,7 +23,7 @@ from lacuna import (
     make_world,
     run_trials,
 )
-from lacuna.missingness import mcar
+from lacuna.missingness import by_component, mcar
 from lacuna.study.statistics import mean_interval, paired_difference
 from own_parts import study_of, write_parts
 
@@ -133,19 +133,45 @@ def test_any_environment_and_any_agent_take_part(tmp_path: Path) -> None:
                     steps=200, seeds=4)  # fmt: skip
     assert found.measure == "mean_total_reward_with_open"
     assert found.names[1] == "last-observed"
-    assert found.names[0].startswith("here:Knows")
+    assert found.names[0] == "Knows"
     # Nothing hidden: it is right in every step. Half hidden: right where seen, and by chance elsewhere.
     seen, half = found.summary.filter(name=found.names[0])["mean"]
     assert seen == 10.0
     assert 10 * (0.5 + 0.5 / 3) - half == pytest.approx(0, abs=4 * (10 * 0.25 / 80) ** 0.5)
     assert found.table.filter(pl.col("mean_bad_steps").is_not_null()).height == 0
     assert (found.table["cut_episodes"] == 20).all()
+    # The same class has the same name again; two that are called alike are numbered.
+    again = compare(Room, "none", [Knows, "last-observed", Knows], steps=np.int64(20), seeds=2)  # type: ignore[arg-type]
+    assert again.names == ("Knows", "last-observed", "Knows_2")
+    assert set(again.table["method"]) == set(again.names)
     # The same name with another meaning, in the same process.
     rooms = [compare(lambda n=n: make_world("corridor", length=n), "none", "last-observed", 50, 2) for n in (3, 6)]
     assert rooms[0].table["episodes"].min() > rooms[1].table["episodes"].max()  # type: ignore[operator]
     with pytest.raises(ValueError, match="known to this process only, so no store can keep its runs"):
         compare(Room, "none", Knows, 50, 2, store=tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_mechanisms_called_alike_are_both_run() -> None:
+    world = make_world("corridor")
+    sizes = world.space.sizes
+    kept, lost = (by_component(world.space, 0, [rate] * sizes[0], name="cold") for rate in (0.0, 1.0))
+    found = compare("corridor", [kept, lost, "none"], "last-observed", steps=50, seeds=2)
+    assert found.missingness == ("cold", "cold_2", "none")
+    alone = compare("corridor", lost, "last-observed", steps=50, seeds=2)
+    for part, same in (("cold", found.table.filter(missingness="none")), ("cold_2", alone.table)):
+        assert found.table.filter(missingness=part)["reward_per_step"].to_list() == same["reward_per_step"].to_list()
+
+
+def test_a_step_without_a_reward_is_told_in_a_sentence() -> None:
+    class Unpaid(Room):
+        """Forgets the reward."""
+
+        def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            return super().step(action)[0], None, False, False, {}
+
+    with pytest.raises(ValueError, match="the reward of a step is None; it must be a number"):
+        compare(Unpaid, "none", "last-observed", steps=5, seeds=1)
 
 
 def test_a_store_keeps_what_was_run_and_shares_it_with_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,6 +254,9 @@ def test_real_numbers_are_cut_into_bins_and_the_report_is_written(tmp_path: Path
     page = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Knows3x2" in page
     assert "here:Knows3x2" not in page
+    assert "Dotted: yardsticks" not in page
+    with_optimum = compare("corridor", "none", ["last-observed", "optimum"], steps=60, seeds=2)
+    assert "Dotted: yardsticks" in with_optimum.report(tmp_path / "other.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="only the real numbers of a Box are cut into bins"):
         compare("FrozenLake-v1,bins=3", "none", "last-observed", steps=10, seeds=1)
     with pytest.raises(ValueError, match="bins"):

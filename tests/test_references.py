@@ -120,6 +120,7 @@ def test_what_cannot_be_imported_is_told_in_a_sentence_and_leaves_nothing(here: 
     with pytest.raises(ValueError, match=re.escape(BAD[reference])) as told:
         load(f"{word}{colon}{name}")
     assert one_sentence(told.value)
+    assert "__init__.py" not in str(told.value)
     left = {one for one in set(sys.modules) - before if one.endswith(".parts") or one.startswith("_lacuna_")}
     assert left == ({word} if name == "mase" else set())
 

@@ -1,4 +1,4 @@
-"""References: texts such as ``package.module:name`` that name an object outside lacuna, and what is imported for one.
+"""References: texts such as ``package.module:name`` that name an object outside lacuna, and their import.
 
 Nothing is imported but what a reference names (and what that imports itself). A module is looked for where Python looks
 for it, and then in the current folder.
@@ -7,6 +7,7 @@ for it, and then in the current folder.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import re
 import sys
 import traceback
@@ -32,6 +33,7 @@ Sources = tuple[tuple[str, str], ...]
 _NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _REFERENCE = re.compile(rf"(?:{_NAME}|[^:]*\.py):{_NAME}")
 _HERE = "here"
+_PROCESS_ONLY = re.compile(rf"{_HERE}(?:_\w+)?:")
 
 
 class _Kept(NamedTuple):
@@ -59,7 +61,7 @@ def is_reference(text: str) -> bool:
 
 
 def resolve(group: str, name: str) -> str | None:
-    """Give the reference that a name stands for: itself, or that of an entry point; None if it is neither.
+    """Return the reference that a name stands for: itself, or that of an entry point; None if it is neither.
 
     Looking for an entry point reads what installed packages say of themselves, and imports none of them.
     """
@@ -74,7 +76,7 @@ def resolve(group: str, name: str) -> str | None:
 
 
 def entry_point_names(group: str) -> list[str]:
-    """Give the names that installed packages declare in a group."""
+    """Return the names that installed packages declare in a group."""
     return sorted(entry_points(group=group).names)
 
 
@@ -112,7 +114,7 @@ def load(reference: str, digest: str | None = None) -> Any:
 
 
 def source_digest(reference: str) -> str:
-    """Give the SHA-256 of all Python files of the package that a reference comes from, or of its one file.
+    """Return the SHA-256 of all Python files of the package that a reference comes from, or of its one file.
 
     Packages are found without importing them. It is empty for what comes with lacuna, whose results carry a version.
     """
@@ -123,7 +125,7 @@ def source_digest(reference: str) -> str:
 
 
 def sources_of(references: Iterable[str]) -> Sources:
-    """Give the references that lie outside lacuna, sorted, each with the digest of its source."""
+    """Return the references that lie outside lacuna, sorted, each with the digest of its source."""
     found = ((reference, source_digest(reference)) for reference in sorted(set(references)))
     return tuple((reference, digest) for reference, digest in found if digest)
 
@@ -136,13 +138,14 @@ def check_sources(sources: Sources) -> None:
 
 @contextmanager
 def kept(value: Any, name: str, digest: str = "") -> Iterator[str]:
-    """Give an object of this process a reference, until the end of a block."""
+    """Register an object of this process under a reference, until the end of a block."""
     word = re.sub(r"\W+", "_", name).strip("_") or "object"
     with _lock:
-        # Without a digest a name is used once: what was made under it may still be remembered.
+        # Without a digest a reference is used once: what was made under it may still be remembered.
         _used[word] += not digest
-        name = word if digest or _used[word] == 1 else f"{word}_{_used[word]}"
-        reference = f"{_HERE}:{name}"
+        reference = f"{_HERE}:{word}" if digest or _used[word] == 1 else f"{_HERE}_{_used[word]}:{word}"
+        if _kept.get(reference, _Kept(value, digest)).digest != digest:
+            reference = f"{_HERE}_{digest[:12] or 'object'}:{word}"
         _kept[reference] = _Kept(value, digest)
     try:
         yield reference
@@ -155,8 +158,26 @@ def is_kept(reference: str) -> bool:
     return reference in _kept and not _kept[reference].digest
 
 
+def plain_names(references: Iterable[str]) -> dict[str, str]:
+    """Return a name for each object that exists only in this process: its own name, numbered if several share it.
+
+    Examples
+    --------
+    >>> plain_names(["mine:Agent", "here:Agent", "here_2:Agent"])
+    {'here:Agent': 'Agent', 'here_2:Agent': 'Agent_2'}
+    """
+    all_of_them = list(dict.fromkeys(references))
+    found = {reference: "" for reference in all_of_them if _PROCESS_ONLY.match(reference)}
+    used = Counter(name for name in all_of_them if name not in found)
+    for reference in found:
+        word = reference.partition(":")[2]
+        used[word] += 1
+        found[reference] = word if used[word] == 1 else f"{word}_{used[word]}"
+    return found
+
+
 def reference_to(value: Any) -> str | None:
-    """Give the reference under which a function or class can be imported again; None if there is none."""
+    """Return the reference under which a function or class can be imported again; None if there is none."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     reference = f"{module}:{name}"
     if module in (None, "__main__") or not is_reference(reference) or not _leads_to(reference, value):
@@ -189,7 +210,8 @@ def _digest(reference: str) -> str:
 
 
 def _is_ours(file: str) -> bool:
-    return Path(file).is_relative_to(Path(__file__).parent) or file.startswith("<frozen")
+    ours_or_pythons = (Path(__file__).parent, Path(importlib.__file__).parent)
+    return any(Path(file).is_relative_to(folder) for folder in ours_or_pythons) or file.startswith("<frozen")
 
 
 def _leads_to(reference: str, value: Any) -> bool:

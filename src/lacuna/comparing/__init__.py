@@ -1,1 +1,1 @@
-"""Methods side by side in a world or environment of any kind, seed by seed."""
+"""Methods compared in any world or environment, seed by seed."""

@@ -1,4 +1,4 @@
-"""`compare`: methods side by side in one world or environment, on the same chance."""
+"""`compare`: methods side by side in one world or environment, on common random numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lacuna.terminal import progress
 from lacuna.validation import shown, whole_number
 
 CURVE_POINTS = 50
-"""How often the curves of a comparison are noted, evenly spaced."""
+"""Number of evenly spaced points of the curves of a comparison."""
 
 _MOST_SEEDS = 100_000
 
@@ -66,12 +66,12 @@ def compare(
     steps
         Length of every run.
     seeds
-        How many seeds, from 0 on; or seeds that follow each other, e.g. ``range(10, 20)``.
+        The number of seeds, from 0 on; or consecutive seeds, e.g. ``range(10, 20)``.
     store
-        A folder in which to keep the runs, as studies do. What it holds already is not run again. Objects that only
-        this process knows, e.g. a lambda, cannot be kept.
+        A folder in which to store the runs, as studies do. Stored runs are not repeated. Runs of objects that only this
+        process knows, e.g. a lambda, cannot be stored.
     workers
-        Runs at a time; one per core if not given.
+        Number of parallel runs; one per core if not given.
 
     Examples
     --------
@@ -83,16 +83,17 @@ def compare(
     """
     first, n = _seeds(seeds)
     with ExitStack() as objects:
+        length: Any = steps.item() if isinstance(steps, np.generic) else steps
         study = Study.from_data(
             {
                 "name": "comparison",
-                "steps": steps,
+                "steps": length,
                 "trials": n,
                 "first_trial": first,
                 "worlds": [_world(world, objects)],
                 "missingness": [_hiding(one, objects) for one in _listed(missingness)],
                 "methods": [_method(one, objects) for one in _listed(methods)],
-                "curve_points": min(CURVE_POINTS, steps) if isinstance(steps, int) and steps > 0 else 0,
+                "curve_points": min(CURVE_POINTS, length) if isinstance(length, int) and length > 0 else 0,
             },
             "comparison",
         )
@@ -101,7 +102,7 @@ def compare(
 
 
 def _seeds(seeds: Any) -> tuple[int, int]:
-    """The first seed, and how many follow each other from it."""
+    """The first seed, and the number of consecutive seeds."""
     if not isinstance(seeds, Iterable) or isinstance(seeds, str):
         return 0, whole_number("seeds", seeds, 1, _MOST_SEEDS)
     found = [whole_number("a seed", seed, 0, 2**31) for seed in seeds]
@@ -148,7 +149,7 @@ def _method(method: MethodLike, objects: ExitStack) -> dict[str, Any]:
 
 
 def _reference(what: str, value: Any, objects: ExitStack) -> str:
-    """The reference to a function or class; one that nobody else could import gets one for this comparison."""
+    """The reference to a function or class; one that cannot be imported gets a reference for this comparison."""
     if not callable(value):
         raise TypeError(f"{what} is {shown(value)}; it must be a name, or a function or class that makes it")
     name = getattr(value, "__name__", type(value).__name__)

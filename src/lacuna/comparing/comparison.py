@@ -1,4 +1,4 @@
-"""What a comparison gives: tables, curves, differences with intervals, and how it shows itself."""
+"""The result of a comparison: tables, curves, differences with intervals, and its display."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lacuna import display
 from lacuna.learning.own_method import AnyMethod, OwnMethod
 from lacuna.methods.settings import Settings
 from lacuna.quantities import counted
+from lacuna.references import plain_names
 from lacuna.study.selection import MEASURES_WITH_OPEN
 from lacuna.study.spec import Study
 from lacuna.study.statistics import Interval, mean_interval, paired_difference
@@ -40,29 +41,36 @@ class Comparison:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The methods as they are called here, in the order in which they were given."""
-        return tuple(_name(method) for method in self.study.settings)
+        """The names of the methods in this comparison, in the given order."""
+        return tuple(self._plain["method"].get(name, name) for name in map(_name, self.study.settings))
 
     @cached_property
     def missingness(self) -> tuple[str, ...]:
-        """The mechanisms, in the order in which they were given."""
-        return tuple(name for _, _, name in self.study.problems)
+        """The mechanisms, in the given order."""
+        return tuple(self._plain["missingness"].get(name, name) for _, _, name in self.study.problems)
+
+    @cached_property
+    def _plain(self) -> dict[str, dict[str, str]]:
+        """For each column with names, the names shown for objects that exist only in this process."""
+        worlds, _, hidings = zip(*self.study.problems, strict=True)
+        columns = {"world": worlds, "missingness": hidings, "method": map(_name, self.study.settings)}
+        return {column: plain_names(names) for column, names in columns.items()}
 
     @cached_property
     def measure(self) -> str:
-        """What is compared unless another column is named: total reward per episode, or reward per step.
+        """The default measure: total reward per episode if there are episodes, else reward per step.
 
-        The first, if there are episodes. Open ones and those cut off count as ended: a run that got stuck shows it.
+        Open and truncated episodes count as ended, so a run that got stuck shows.
         """
         episodes = self.runs.select(pl.col("episodes") + pl.col("cut_episodes")).to_series()
         return MEASURES_WITH_OPEN[0] if episodes.sum() else "reward_per_step"
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """A row per run: its figures, with the name of the method as it is called here."""
+        """A row per run: its figures, with the name of the method in this comparison."""
         order = {name: i for i, name in enumerate(self.missingness)}
         parts = [
-            self._of(method).insert_column(0, pl.Series("name", [name]).new_from_index(0, self._of(method).height))
+            self._of(method).select(pl.lit(name).alias("name"), pl.all())
             for name, method in zip(self.names, self.study.settings, strict=True)
         ]
         place = pl.col("missingness").replace_strict(order, return_dtype=pl.Int64)
@@ -70,7 +78,10 @@ class Comparison:
 
     def _of(self, method: AnyMethod) -> pl.DataFrame:
         said = {key: value for key, value in method.as_dict().items() if value is not None}
-        return self.runs.filter(**said).sort("trial")
+        return self._named(self.runs.filter(**said).sort("trial"))
+
+    def _named(self, runs: pl.DataFrame) -> pl.DataFrame:
+        return runs.with_columns(pl.col(column).replace(plain) for column, plain in self._plain.items())
 
     @cached_property
     def summary(self) -> pl.DataFrame:
@@ -78,7 +89,7 @@ class Comparison:
         return self.summed_up()
 
     def summed_up(self, measure: str | None = None) -> pl.DataFrame:
-        """Give the summary of any column of `table`."""
+        """Return the summary of any column of `table`."""
         rows = []
         for hiding in self.missingness:
             for name in self.names:
@@ -91,12 +102,12 @@ class Comparison:
         return pl.DataFrame(rows, schema_overrides=dict.fromkeys(_NUMBERS, pl.Float64))
 
     def paired(self, a: str | int, b: str | int, measure: str | None = None) -> pl.DataFrame:
-        """Give how much method `a` exceeds method `b`, seed by seed: a row per mechanism, with an interval.
+        """Return how much method `a` exceeds method `b`, seed by seed: a row per mechanism, with an interval.
 
         Parameters
         ----------
         a, b
-            Methods, by their names here or by their places.
+            Methods, by name or by position.
         measure
             A column of `table`; that of the summary if not given.
         """
@@ -168,18 +179,14 @@ class Comparison:
         """
         from lacuna.report.study import report  # noqa: PLC0415  an extra
 
-        # Objects of this process are known by their names alone.
-        plain = pl.col("world", "missingness", "method").str.strip_prefix("here:")
-        return report(self.runs.with_columns(plain), path, title=self._title)
+        return report(self._named(self.runs), path, title=self._title)
 
     @property
     def _title(self) -> str:
         world, parameters, _ = self.study.problems[0]
-        name = ",".join([world.removeprefix("here:"), *(f"{key}={value}" for key, value in parameters)])
-        what, spec = (
-            "Total reward per episode" if self.measure in MEASURES_WITH_OPEN else "Reward per step",
-            self.study.spec,
-        )
+        name = ",".join([self._plain["world"].get(world, world), *(f"{key}={value}" for key, value in parameters)])
+        what = "Total reward per episode" if self.measure in MEASURES_WITH_OPEN else "Reward per step"
+        spec = self.study.spec
         return f"{what} in {name}: {counted(spec.trials, 'seed')} of {counted(spec.steps, 'step')}"
 
     @property

@@ -59,7 +59,7 @@ def heading(problem: AnyProblem, settings: AnyMethod, rows: Sequence[dict[str, A
 
 
 def figures_table(problem: AnyProblem, rows: Sequence[dict[str, Any]], width: int) -> Table:
-    """Give means over trials, with 95 % intervals, and with standard errors where there is room for them."""
+    """Return means over trials, with 95 % intervals, and with standard errors where there is room for them."""
     wide = width >= _WIDE
     table = Table()
     for column in ("", "mean", "95 % interval", *["standard error"] * wide, "trials"):
@@ -91,7 +91,7 @@ def interval(values: Sequence[float]) -> str:
 
 
 def t_quantile(freedom: int) -> float:
-    """Give the t with 95 % of Student's t between -t and t, exact to rounding up to 1000 degrees of freedom.
+    """Return the t with 95 % of Student's t between -t and t, exact to rounding up to 1000 degrees of freedom.
 
     Examples
     --------
@@ -153,14 +153,14 @@ def on_learning(rows: Sequence[dict[str, Any]]) -> str:
 
 
 class Reached(NamedTuple):
-    """What a yardstick earned per episode: a number for each of its trials that completed an episode."""
+    """The reward per episode of a yardstick: a number for each trial that completed an episode."""
 
     title: str
     values: list[float]
 
 
 def reached(problem: AnyProblem, settings: AnyMethod, seeds: Sequence[int]) -> Iterator[Reached | str]:
-    """Run yardsticks for about a second, on the same seeds; where one cannot be run, say why.
+    """Run yardsticks for about a second, on the same seeds; if one cannot be run, say why.
 
     A yardstick does not learn, so a short run is enough.
     """

@@ -14,15 +14,12 @@ from lacuna.kernels.codes import copy_into, decode, index_of, is_complete, pack,
 from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.streams import Uniforms
 from lacuna.learning.learner import foresee, hold_first
-from lacuna.methods.memory import NO_STATE, Experience, History, Learner, Memory
-from lacuna.methods.table import Impute
+from lacuna.methods.memory import NO_STATE, Experience, History, Learner
+from lacuna.methods.table import ASSUMED, NO_GUESS, Impute
 from lacuna.models.carry import token_row
-from lacuna.models.history import KEPT, begin_history, row_of
+from lacuna.models.history import KEPT, row_of
 
 _NOTHING, _TOKEN = int(Impute.NOTHING), int(Impute.TOKEN)
-_ASSUMED_STATE, _ASSUMED_VALUES, _LAST_OR_ASSUMED = map(
-    int, (Impute.ASSUMED_STATE, Impute.ASSUMED_VALUES, Impute.LAST_OR_ASSUMED)
-)
 
 _ENDED = False
 """No step in the history ended an episode: a new episode drops the history."""
@@ -32,12 +29,6 @@ _ENDED = False
 def correct(steps_ago: int, late: NDArray[np.int64], learner: Learner, uniforms: Uniforms) -> None:
     """Correct the pathways by values (-1 for none) of the state `steps_ago` steps ago; ignore those too old."""
     put_back(steps_ago, late, learner, learner.history, uniforms)
-
-
-@kernel
-def begin_late(memory: Memory, history: History | None) -> None:
-    """Store the first state of an episode and drop all earlier ones."""
-    begin_history(memory, history)
 
 
 @inner
@@ -62,7 +53,7 @@ def put_back(
 
 @inner
 def fill_in(late: NDArray[np.int64], seen: NDArray[np.int64]) -> bool:
-    """Fill late values into an observation; gives whether any of them was missing."""
+    """Fill late values into an observation; returns whether any was missing until now."""
     news = False
     for j in range(seen.shape[0]):
         if late[j] >= 0 and seen[j] < 0:
@@ -80,7 +71,7 @@ def guess_start(row: int, learner: Learner, history: History) -> None:
         S[0] = unpack(observed.seen, layout) if observed.complete else NO_STATE
     elif rules.impute == _TOKEN:
         S[0] = token_row(observed.values, layout)
-    elif rules.impute in (_ASSUMED_STATE, _ASSUMED_VALUES, _LAST_OR_ASSUMED):
+    elif rules.impute in ASSUMED:
         hold_first(observed, rules, learner.memory)
         S[0] = index_of(learner.memory.held, layout)
     else:
@@ -109,7 +100,7 @@ def stand_at(row: int, learner: Learner, history: History) -> None:
     for k in range(memory.S.shape[0]):
         memory.S[k] = memory.first[k] + history.S[row, k]
     copy_into(memory.previous, history.seen[row])
-    if learner.rules.impute not in (_NOTHING, _TOKEN):
+    if learner.rules.impute not in NO_GUESS:
         for k in range(memory.S.shape[0]):
             memory.C[k] = pack(history.S[row, k], layout)
         for j in range(memory.held.shape[0]):

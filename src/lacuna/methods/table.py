@@ -9,7 +9,7 @@ from lacuna.validation import nearest
 
 
 class Impute(IntEnum):
-    """What stands in for an incomplete state."""
+    """How a method completes an incomplete state."""
 
     NOTHING = 0
     LAST_COMPLETE = 1
@@ -19,11 +19,18 @@ class Impute(IntEnum):
     CHAIN = 5
     """Drawn one hidden component at a time, given the others, in cycles (chained equations)."""
     ASSUMED_STATE = 6
-    """The state of assumed values, whatever was seen."""
+    """The state of assumed values, even where a component was seen."""
     ASSUMED_VALUES = 7
     """The assumed value of every hidden component."""
     LAST_OR_ASSUMED = 8
     """The last value seen in the episode, or the assumed value before there is one."""
+
+
+NO_GUESS = (int(Impute.NOTHING), int(Impute.TOKEN))
+"""Rules that guess no hidden value, as kernels see them."""
+
+ASSUMED = (int(Impute.ASSUMED_STATE), int(Impute.ASSUMED_VALUES), int(Impute.LAST_OR_ASSUMED))
+"""Rules that use values assumed beforehand, as kernels see them."""
 
 
 class Teach(IntEnum):
@@ -41,7 +48,7 @@ class Teach(IntEnum):
 
 
 class Knows(IntEnum):
-    """What a yardstick knows and no agent can; an agent knows nothing but what it saw."""
+    """What a yardstick knows and no agent can; an agent knows only its observations."""
 
     NOTHING = 0
     EVERYTHING_SHOWN = 1
@@ -51,7 +58,7 @@ class Knows(IntEnum):
     STATE = 3
     """The true state, and the optimal values."""
     BELIEF = 4
-    """The true transitions and mechanism, hence the exact belief given what it was told, and the optimal values."""
+    """The true transitions and mechanism, hence the exact belief given the observations, and the optimal values."""
 
 
 class EvidenceSource(IntFlag):
@@ -274,7 +281,7 @@ NAMED: dict[str, Method] = METHODS | YARDSTICKS
 
 
 def find_method(name: str) -> Method:
-    """Give the method or yardstick called `name`, or a sentence with the choices."""
+    """Return the method or yardstick called `name`, or raise an error that lists the choices."""
     if not isinstance(name, str) or name not in NAMED:
         raise ValueError(
             f"no method is called {name!r}{nearest(name, NAMED)}; there are {', '.join(METHODS)}; "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.codes import copy_into
-from lacuna.kernels.compiled import inner
+from lacuna.kernels.compiled import inner, kernel
 from lacuna.kernels.space import MISSING, Space
 from lacuna.mdp.tabular import first_of
 from lacuna.methods import savefile
@@ -38,7 +38,7 @@ class Limits(NamedTuple):
 
 
 def blank_history(space: Space, settings: Settings) -> History | None:
-    """Give an empty history, or None if none is kept."""
+    """Return an empty history, or None if none is kept."""
     if settings.lag == 0:
         return None
     # The current state, `lag` states before it, and one more, from which the oldest of them is redrawn.
@@ -62,7 +62,7 @@ def keep_states(memory: Memory, S: NDArray[np.int64]) -> None:
         S[k] = memory.S[k] - memory.first[k]
 
 
-@inner
+@kernel
 def begin_history(memory: Memory, history: History | None) -> None:
     """Store the first state of an episode and drop all earlier ones."""
     if history is not None:

@@ -55,7 +55,7 @@ class Panel:
 
 
 def horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
-    """Give the horizontal axis of a panel, for the column of that name."""
+    """Return the horizontal axis of a panel, for the column of that name."""
     last = float(rows.select(pl.col("x").max()).item())
     if panel.against == "rate":
         ticks: dict[str, Any] = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]} if panel.span == (0, 1) else {"tickCount": 5}
@@ -75,7 +75,7 @@ def horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
 
 
 def vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
-    """Give the vertical axis of a panel and its scale; `rows` are those of all panels that share it."""
+    """Return the vertical axis of a panel and its scale; `rows` are those of all panels that share it."""
     lowest, highest = extent(panel, rows)
     if panel.scale == "log":
         axis = alt.Axis(title=None, format="~g", values=_ticks(lowest, highest), minExtent=36)
@@ -88,7 +88,7 @@ def vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
 
 
 def bottom(panel: Panel, lowest: float) -> str:
-    """Give a Vega expression for the lower end of a linear axis, which depends on what the reader chose."""
+    """Return a Vega expression for the lower end of a linear axis, which depends on what the reader chose."""
     if panel.close_up is not None:
         return f"closer ? {panel.close_up:.4g} : {lowest:.4g}"
     return f"{lowest:.4g}" if panel.floor is None else f"max(lowest, {lowest:.4g})"

@@ -25,7 +25,7 @@ _ROUND = pl.col("mean", "low", "high").round_sig_figs(5)
 
 
 def styles(outcomes: Outcomes) -> list[Style]:
-    """Give the style of each series, the same in all charts."""
+    """Return the style of each series, the same in all charts."""
     return styles_of(outcomes.methods, [one.name for one in outcomes.series if one.yardstick])
 
 

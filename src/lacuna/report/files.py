@@ -17,7 +17,7 @@ _VERSION = ".".join(alt.VEGALITE_VERSION.split(".")[:2])
 
 
 def spec_of(chart: Any) -> Spec:
-    """Give the specification of a chart as plain data.
+    """Return the specification of a chart as plain data.
 
     Altair's check against the schema is left out: it takes long for many rows, and parts were checked when made. Rows
     that lie beside the chart are handed over as they are; altair would copy them one by one.

@@ -33,7 +33,7 @@ class Estimate(NamedTuple):
 
 
 def reach(estimates: Iterable[Estimate]) -> tuple[float, float]:
-    """Give a scale that holds some estimates, their intervals and the borders of their regions, with some room.
+    """Return a scale that holds some estimates, their intervals and the borders of their regions, with some room.
 
     Examples
     --------

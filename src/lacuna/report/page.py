@@ -255,12 +255,12 @@ def paragraphs(*texts: Text) -> Markup:
 
 
 def when(*options: str) -> Markup:
-    """Give the attribute of an element that is shown only under these options of the switches, in their order."""
+    """Return the attribute of an element that is shown only under these options of the switches, in their order."""
     return Markup('data-when="{}"').format("|".join(options))
 
 
 def as_json(data: Any) -> Markup:
-    """Give data as JSON for a script element; nothing in it can end the element."""
+    """Return data as JSON for a script element; nothing in it can end the element."""
     return Markup(script_json(data))  # noqa: S704  holds no "<"
 
 

@@ -112,7 +112,7 @@ def framed(title: str, layers: Sequence[alt.Chart], width: int = 230, height: in
 
 
 def encodings(styles: Sequence[Style]) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
-    """Give the colour, dash and marker of each series."""
+    """Return the colour, dash and marker of each series."""
     names = [style.name for style in styles]
     colour = alt.Color("series:N").scale(domain=names, range=[style.colour for style in styles])
     dash = alt.StrokeDash("series:N").scale(domain=names, range=[list(style.dash) for style in styles])
@@ -126,7 +126,7 @@ def shown_rows(panel: str) -> alt.Chart:
 
 
 def print_config() -> dict[str, Any]:
-    """Give the looks of a chart on paper; a page brings its own."""
+    """Return the looks of a chart on paper; a page brings its own."""
     return {
         "font": "Helvetica, Arial, sans-serif",
         "background": WHITE,

@@ -177,10 +177,13 @@ class _Shown:
         }
         caption = (
             "Means over trials of whole runs with 95 % intervals (Student's t). Reward per episode counts an episode "
-            "that is open at the end, or was cut off, as ended there; reward per step counts every step. Dotted: "
-            "yardsticks, which know what no agent can. Click on a method to switch it off, in all charts. A close-up "
-            "leaves out means far below the others; switch it off to see them."
+            "that is open at the end, or was cut off, as ended there; reward per step counts every step. "
         )
+        if any(one.yardstick for one in outcomes.series):
+            caption += "Dotted: yardsticks, which know what no agent can. "
+        caption += "Click on a method to switch it off, in all charts."
+        if any(param.get("name") == "closer" for _, spec in found.values() for param in spec.get("params", ())):
+            caption += " A close-up leaves out means far below the others; switch it off to see them."
         return self.figure("rewards", caption, found) + self.on_yardsticks()
 
     def on_yardsticks(self) -> Markup:

@@ -91,7 +91,7 @@ def missing_runs(studies: Sequence[Study], done: set[str]) -> list[str]:
 
 
 def commands_of(studies: Sequence[Study], folder: Path, out: Path, name: str | None) -> tuple[str, dict[str, str]]:
-    """Give the commands that repeat studies and their report, and the files that these need."""
+    """Return the commands that repeat studies and their report, and the files that these need."""
     files: dict[str, str] = {}
     for study in studies:
         stem = study.spec.name.replace(" ", "-")

@@ -24,7 +24,7 @@ DARK = {
 
 
 def in_dark(data: Any) -> Any:
-    """Give plain data, such as a chart, with the colours of a dark page.
+    """Return plain data, such as a chart, with the colours of a dark page.
 
     Examples
     --------
@@ -61,7 +61,7 @@ _OF_YARDSTICKS = (GREY, BLACK, BROWN, SKY, GREEN, PURPLE)
 
 
 def styles_of(methods: Sequence[str], yardsticks: Sequence[str] = ()) -> list[Style]:
-    """Give series that nobody has thought of before a style each; yardsticks are dotted.
+    """Assign a style to each of any series; yardsticks are dotted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Any agent in any environment, measured step by step: what a compiled run counts, without looking into the agent."""
+"""Any agent in any environment, measured step by step from outside the agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lacuna.mdp.environment import TabularEnv
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.table import YARDSTICKS
 from lacuna.references import told
-from lacuna.running.measures import blank_notes, blank_tally, count, figures, note
+from lacuna.running.measures import blank_notes, blank_tally, count, figures, note, sums_now
 from lacuna.running.problems import AnyProblem
 from lacuna.running.scene import Step
 from lacuna.validation import number, shown, whole_number
@@ -28,8 +28,8 @@ _CHUNK = 1000
 class EnvRun:
     """An agent of any method in a problem, measured step by step through what it shows and does.
 
-    The world and the masks draw from the same streams as in a compiled `Run` with the same seed. What only lacuna's own
-    agents or worlds can tell is None: the guesses, and in an environment the bad steps and the idle actions.
+    The world and the masks draw from the same streams as in a compiled `Run` with the same seed. Figures that need
+    lacuna's own agents or worlds are None: the guesses, and in an environment the bad steps and the idle actions.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class EnvRun:
         state = 0 if world is None else world.true_state
         with self._telling("step() of the environment"):
             observation, reward, terminated, truncated, info = env.step(int(action) + self._first_action)
-        paid = number("the reward of a step", float(reward), -MAX_REWARD, MAX_REWARD)
+        paid = number("the reward of a step", _as_float(reward), -MAX_REWARD, MAX_REWARD)
         seen = env.components(observation)
         if isinstance(agent, Agent):
             agent.take_late(info)
@@ -117,7 +117,7 @@ class EnvRun:
 
     @contextmanager
     def _telling(self, verb: str) -> Iterator[None]:
-        """Say in a sentence what went wrong in code that is not ours, and when."""
+        """Turn an exception in the user's code into one sentence that says where it happened."""
         try:
             yield
         except Exception as error:
@@ -125,7 +125,7 @@ class EnvRun:
 
     def snapshot(self) -> NDArray[np.float64]:
         """The running sums now, then how often the idle action was taken."""
-        return np.append(self.tally.sums, float(self.tally.actions[self._idle]) if self._idle >= 0 else 0.0)
+        return sums_now(self.tally, self._idle)
 
     def figures(self) -> dict[str, Any]:
         """The figures of the run so far."""
@@ -136,3 +136,11 @@ class EnvRun:
     def close(self) -> None:
         """Close the environment."""
         self.env.close()
+
+
+def _as_float(reward: Any) -> Any:
+    """What environments give as a reward, e.g. an array of one number, as a float; anything else as it is."""
+    try:
+        return float(reward)
+    except (TypeError, ValueError):
+        return reward

@@ -1,4 +1,4 @@
-"""Our imputer in front of somebody else's learner: a Gymnasium wrapper that shows what an agent's pathways say."""
+"""Our imputer in front of another learner: a Gymnasium wrapper that shows an agent's pathways."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from lacuna.kernels.space import Space
 from lacuna.learning.agent import Agent
 from lacuna.methods.settings import DEFAULT, Settings
-from lacuna.methods.table import Impute
+from lacuna.methods.table import NO_GUESS
 from lacuna.missingness.carried import Source
 from lacuna.validation import one_of, shown
 
@@ -27,7 +27,7 @@ Env = gym.Env[Any, Any]
 
 
 class ImputedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Show a learner a complete observation, imputed online by an `Agent` that is told the learner's actions.
+    """Show a learner a complete observation, imputed online by an `Agent` that learns from the learner's actions.
 
     The agent inside learns its model from what was observed, what was done and what was paid, and keeps K guesses of
     the state: its *pathways*. It never sees what is hidden, and its own actions are never asked for.
@@ -129,7 +129,7 @@ class ImputedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return self._imputed(values, hidden), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Let the environment move, let the imputer learn from it, and show what its pathways say."""
+        """Take a step, let the imputer learn from it, and show its pathways."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         values, hidden = self._source.read(observation)
         self.agent.take_late(info)
@@ -146,7 +146,7 @@ class ImputedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     def _check_agent(self) -> None:
         agent = self.agent
-        if agent.method.impute in (Impute.NOTHING, Impute.TOKEN):
+        if agent.method.impute in NO_GUESS:
             raise ValueError(f"the imputer is {agent.method.name}, which guesses nothing; take a method that imputes")
         if agent.space.sizes != self._space.sizes or agent.n_actions != self._n_actions:
             raise ValueError(

@@ -52,7 +52,7 @@ def belief_shape(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> t
 
 
 def knowledge_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> Knowledge:
-    """Give a yardstick what it knows, or a sentence if that cannot be known."""
+    """Compute what a yardstick knows, or raise an error if that cannot be known."""
     method = YARDSTICKS[settings.method]
     q, steps, policy = np.zeros((0, mdp.n_actions)), np.zeros((0, mdp.n_actions)), np.zeros(0, dtype=np.int64)
     if not method.learns:

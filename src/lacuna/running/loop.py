@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from lacuna import display
 from lacuna.kernels.codes import copy_into
 from lacuna.kernels.compiled import inner, kernel
-from lacuna.learning.late import begin_late, correct
+from lacuna.learning.late import correct
 from lacuna.learning.learner import act, begin, fits, learn
 from lacuna.methods.memory import Learner
 from lacuna.missingness.lateness import Lateness
+from lacuna.models.history import begin_history
 from lacuna.quantities import counted
 from lacuna.running.knowledge import Knowledge
 from lacuna.running.measures import Notes, Tally, note, score
@@ -51,7 +52,7 @@ class Trace(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is kept of a run: counts, a curve in the making, and a trace."""
+    """The record of a run: counts, a curve, and a trace."""
 
     tally: Tally
     notes: Notes
@@ -62,7 +63,7 @@ class Record(NamedTuple):
 def run_steps(
     n: int, scene: Scene, learner: Learner, knowledge: Knowledge | None, numbers: Numbers, record: Record
 ) -> int:
-    """Run up to `n` steps; gives how many were done before numbers or room for counts ran low.
+    """Run up to `n` steps; returns how many were done before numbers or room for counts ran low.
 
     Without `knowledge` the learner is an agent's. The compiler drops the branches that are not taken.
     """
@@ -96,7 +97,7 @@ def start(before: int, scene: Scene, learner: Learner, knowledge: Knowledge | No
     state = enter(0 if before < 0 else scene.world.restart[before], scene, numbers)
     if knowledge is None:
         begin(scene.observation, learner.rules, learner.layout, learner.memory, numbers.imputation)
-        begin_late(learner.memory, learner.history)
+        begin_history(learner.memory, learner.history)
     else:
         begin_knowing(before < 0, state, scene, learner, knowledge, learner.planner, numbers)
 

@@ -1,4 +1,4 @@
-"""What is counted while a run goes on, and the figures made from it."""
+"""The counts of a run, and the figures computed from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lacuna.mdp.tabular import Dynamics
 from lacuna.methods.memory import Learner
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.settings import Rules
-from lacuna.methods.table import Impute
+from lacuna.methods.table import NO_GUESS
 from lacuna.running.scene import Step
 
 SUMS = (
@@ -27,7 +27,6 @@ _STEPS, _REWARD, _EPISODES, _EPISODE_REWARD, _EPISODE_BAD, _EPISODE_STEPS = rang
 _OPEN_REWARD, _OPEN_BAD, _OPEN_STEPS = range(6, 9)
 _CUT_EPISODES, _CUT_REWARD, _CUT_BAD, _CUT_STEPS = range(9, 13)
 _COMPONENTS, _COMPONENTS_RIGHT, _STATES, _STATES_RIGHT = range(4)
-_NOTHING, _TOKEN = int(Impute.NOTHING), int(Impute.TOKEN)
 
 
 class Tally(NamedTuple):
@@ -46,7 +45,7 @@ class Tally(NamedTuple):
 
 
 def blank_tally(n_actions: int, d: int, K: int) -> Tally:
-    """Give a tally of nothing."""
+    """Return an empty tally."""
     return Tally(
         np.zeros(len(SUMS)),
         np.zeros(n_actions, dtype=np.int64),
@@ -84,7 +83,7 @@ def score_guesses(
 
 @kernel
 def count(action: int, step: Step, bad: bool, observation: NDArray[np.int64], tally: Tally) -> int:
-    """Count what one step did; gives how many components it hid."""
+    """Count what one step did; returns how many components it hid."""
     sums = tally.sums
     sums[_STEPS] += 1.0
     sums[_REWARD] += step.reward
@@ -121,7 +120,7 @@ def score(
 ) -> None:
     """Count one step, and what was guessed in it."""
     hidden = count(action, step, world.bad[step.arrival], observation, tally)
-    guesses = learner.rules.impute != _NOTHING and learner.rules.impute != _TOKEN  # noqa: PLR1714  no sets in kernels
+    guesses = learner.rules.impute not in NO_GUESS
     if hidden > 0 and guesses:
         score_guesses(observation, world.codes[step.arrival], learner.memory.C, learner.layout, tally)
 
@@ -159,7 +158,7 @@ def check_tally(tally: Tally, rules: Rules, steps: int) -> None:
         )
     components, components_right, states, states_right = tally.guesses.tolist()
     made, right = tally.agreement.T.tolist()
-    K = 0 if rules.impute in (Impute.NOTHING, Impute.TOKEN) else rules.K
+    K = 0 if rules.impute in NO_GUESS else rules.K
     wanted = (K * sum(lost * n for lost, n in enumerate(hidden)), K * (steps - hidden[0]))
     pairs = [(components, components_right), (states, states_right), *zip(made, right, strict=True)]
     fits = wanted == (components, states) and (sum(made), sum(right)) == (states, states_right)
@@ -168,7 +167,7 @@ def check_tally(tally: Tally, rules: Rules, steps: int) -> None:
 
 
 class Notes(NamedTuple):
-    """A curve in the making: the sums of a tally, and how often the idle action was chosen, at given steps.
+    """A curve being recorded: the sums of a tally, and how often the idle action was chosen, at given steps.
 
     ``times[at[0]]`` is the next step to note, infinite when none is left; row `i` of `rows` belongs to ``times[i]``.
     """
@@ -180,11 +179,16 @@ class Notes(NamedTuple):
 
 
 def blank_notes(times: Sequence[int], idle: int) -> Notes:
-    """Give a curve with nothing noted yet; `idle` is the number of the idle action, -1 if there is none."""
+    """Return an empty curve; `idle` is the number of the idle action, -1 if there is none."""
     return Notes(
         idle, np.append(np.array(times, dtype=np.float64), np.inf), np.zeros(1, dtype=np.int64),
         np.zeros((len(times), len(SUMS) + 1)),
     )  # fmt: skip
+
+
+def sums_now(tally: Tally, idle: int) -> NDArray[np.float64]:
+    """Return the running sums, then how often the idle action was taken: what `note` would write into a row."""
+    return np.append(tally.sums, float(tally.actions[idle]) if idle >= 0 else 0.0)
 
 
 def check_curve(rows: NDArray[np.float64], steps: int) -> None:
@@ -246,7 +250,7 @@ def figures(tally: Tally, rules: Rules | None, idle: int) -> dict[str, Any]:
         "cut_bad_steps": int(named["cut_bad"]),
         "cut_steps": int(named["cut_steps"]),
     }
-    if rules is None or rules.impute in (Impute.NOTHING, Impute.TOKEN):
+    if rules is None or rules.impute in NO_GUESS:
         return result | dict.fromkeys(("guessed_right", "weight_on_truth", "calibration_error"))
     components, right, states, states_right = (float(x) for x in tally.guesses)
     return result | {

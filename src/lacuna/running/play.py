@@ -1,4 +1,4 @@
-"""The loop that people deploy: an agent in any Gymnasium environment."""
+"""The plain loop for deployment: an agent in any Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lacuna.validation import whole_number
 def play(
     env: gymnasium.Env[Any, Any], agent: Agent, steps: int, *, seed: int | None = None, resume: bool = False
 ) -> float:
-    """Let an agent act and learn in a Gymnasium environment; gives the total reward.
+    """Let an agent act and learn in a Gymnasium environment; returns the total reward.
 
     This is the whole loop: any environment whose observations are the agent's components, counted from 0, will do.
 

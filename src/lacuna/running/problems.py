@@ -55,7 +55,7 @@ class Problem:
         return self.mdp.n_actions
 
     def environment(self) -> MissingObservation:
-        """Give the problem as a new environment, whose random path for a seed is that of a compiled run."""
+        """Return the problem as a new environment, whose random path for a seed is that of a compiled run."""
         return MissingObservation(TabularEnv(self.mdp), self.mechanism, first_observed=self.first_observed)
 
     @classmethod

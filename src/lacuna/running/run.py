@@ -30,7 +30,7 @@ from lacuna.missingness.lateness import blank_lateness
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.wrapper import MissingObservation
 from lacuna.running.loop import Record, Trace, run_steps
-from lacuna.running.measures import blank_notes, blank_tally, check_curve, check_tally, figures, note, score
+from lacuna.running.measures import blank_notes, blank_tally, check_curve, check_tally, figures, note, score, sums_now
 from lacuna.running.scene import FRESH, FRESH_PLACE, Numbers, Scene, Step
 from lacuna.running.yardstick import Yardstick
 from lacuna.validation import number, one_of, shown, whole_number
@@ -137,7 +137,7 @@ class Run:
 
     @exclusive
     def record(self, steps: int) -> Trace:
-        """Run `steps` more and give a full record of them."""
+        """Run `steps` more and return a full record of them."""
         pieces = []
         end = self.steps + whole_number("steps", steps, 0, MAX_COUNT)
         columns = len(Trace._fields) - 2 + self.mdp.space.d + self.player.rules.K
@@ -216,7 +216,7 @@ class Run:
 
     def snapshot(self) -> NDArray[np.float64]:
         """The running sums now, then how often the idle action was taken."""
-        return np.append(self.tally.sums, float(self.tally.actions[self._idle]) if self._idle >= 0 else 0.0)
+        return sums_now(self.tally, self._idle)
 
     def figures(self) -> dict[str, Any]:
         """The figures of the run so far."""
@@ -266,7 +266,7 @@ class Run:
         cls, path: str | os.PathLike[str], mdp: TabularMDP, mechanism: Mechanism, *,
         other_kernels: savefile.OtherKernels = "warn",
     ) -> Run:  # fmt: skip
-        """Read a run back, given the same world and mechanism; it goes on exactly where it was saved.
+        """Load a run, given the same world and mechanism; it continues exactly where it was saved.
 
         For `other_kernels` see `Agent.load`.
         """

@@ -1,4 +1,4 @@
-"""A world in a compiled run: where it stands, how an episode starts, how a step goes, and what is shown of it."""
+"""A world in a compiled run: its state, the start of an episode, a step, and the observation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lacuna.missingness.lateness import Lateness, begin_lateness, put_off
 from lacuna.missingness.mechanism import Hiding, hide
 
 FRESH_PLACE = (1, 0, 0, 0)
-"""Where things stand before the first step: `Scene.place` of a world that has not started."""
+"""`Scene.place` of a world that has not started."""
 
 FRESH, _STATE, _MODE, _EPISODE_STEPS = range(4)
 
 
 class Scene(NamedTuple):
-    """What surrounds the agent: the world, what hides it, and where things stand."""
+    """The environment of the agent: the world, the mechanism, and their states."""
 
     world: Dynamics
     how: Hiding
@@ -43,7 +43,7 @@ class Numbers(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one action did: true states left and entered, reward, and how the episode goes on."""
+    """The result of one action: true states left and entered, reward, and whether the episode ended."""
 
     state: int
     arrival: int
@@ -99,7 +99,7 @@ def send_late(action: int, scene: Scene, late: Lateness | None, uniforms: Unifor
 
 @inner
 def enter(way: int, scene: Scene, numbers: Numbers) -> int:
-    """Start an episode in one of the world's ways, and look; gives the true state."""
+    """Start an episode in one of the world's ways, and look; returns the true state."""
     scene.place[FRESH] = 0
     scene.place[_EPISODE_STEPS] = 0
     state = start_state(way, scene.world, numbers.world)

@@ -37,7 +37,7 @@ def run_trial(
     problem: AnyProblem, settings: AnyMethod, *, steps: int, seed: int = 0, times: Iterable[int] = (),
     driver: str = "compiled", progress: Progress | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Run one trial and give its figures.
+    """Run one trial and return its figures.
 
     Parameters
     ----------
