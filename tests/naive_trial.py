@@ -229,12 +229,14 @@ class NaiveTrial:
         self, who: str, t: int, context: Context, *, invalid: bool, available: bool, allowed: list[int],
         previous: tuple[int, float] | None,
     ) -> dict[str, Any]:  # fmt: skip
-        if (who, t) in self.answers:
-            return self.answers[who, t] | {"repeated": True}
         rules, person = self.rules, self.people.get(who)
         if previous is not None and (who, previous[0]) not in self.records:
             raise Refused
-        if person is None and (rules.unknown == "refuse" or (rules.unknown == "enrol" and rules.pool == "group")):
+        if (who, t) in self.answers:
+            if previous is not None:
+                self.outcome(who, *previous)
+            return self.answers[who, t] | {"repeated": True}
+        if person is None and rules.unknown == "refuse":
             raise Refused
         if invalid and rules.on_invalid == "refuse":
             raise Refused
@@ -253,7 +255,7 @@ class NaiveTrial:
         elif invalid and rules.on_invalid == "fallback":
             reason = "invalid"
         if reason is not None or person is None:
-            found = self.fall_back(who, t, str(reason))
+            found = self.fall_back(who, t, str(reason), allowed if available else [0])
         else:
             self.arrive(who, t, context)
             chosen = allowed if available else [0]
@@ -275,12 +277,17 @@ class NaiveTrial:
     def drawn(self, prob: list[Fraction], u: float) -> int:
         return next(a for a in range(len(prob)) if Fraction(u) < sum(prob[: a + 1], Fraction(0)))
 
-    def fall_back(self, who: str, t: int, reason: str) -> dict[str, Any]:
+    def fall_back(self, who: str, t: int, reason: str, allowed: list[int]) -> dict[str, Any]:
         found = self.records.get((who, t))
-        certain = reason == "ended" or (found is not None and found.kind == "absent")
-        n = self.rules.n_actions
-        prob = [Fraction(a == 0) for a in range(n)] if certain else list(self.rules.fallback)
-        action = 0 if certain else self.drawn(prob, self.number(who, t, FALLBACK))
+        if reason == "ended" or (found is not None and found.kind == "absent"):
+            allowed = [0]
+        certain, n = len(allowed) == 1, self.rules.n_actions
+        shares = normalised([self.rules.fallback[a] for a in allowed])
+        units = projected([nearest(p) for p in shares], [0] * len(allowed), [WHOLE] * len(allowed))
+        prob = [Fraction(0)] * n
+        for a, part in zip(allowed, units, strict=True):
+            prob[a] = Fraction(part, WHOLE)
+        action = allowed[0] if certain else self.drawn(prob, self.number(who, t, FALLBACK))
         if found is None and who in self.people:
             self.records[who, t] = Record(who, t, self.now, "outside", action, self.missing)
         return {"policy": "fallback", "reason": reason, "randomised": not certain, "prob": prob, "version": None,

@@ -150,6 +150,7 @@ def test_no_identifier_is_in_the_store_or_repeated_in_a_refusal(call: Call, begu
         (("decide", "maria", "-3", "--context", "{}"), "lacuna: "),
         (("decide", "maria", "0", "--context", "{}", "--allowed", "drivin"), "'drivin'"),
         (("decide", "maria", "--stdin"), "PARTICIPANT was given, but with --stdin"),
+        (("decide", "--stdin", "--not-available"), "--not-available was given, but with --stdin"),
         (("enrol", "joe", "--group", ""), "the group is ''"),
         (("outcome", "maria", "0", "0.5"), "there is no decision at t 0 of this participant"),
         (("outcome", "joe", "0", "0.5"), "this participant is not enrolled"),
@@ -363,6 +364,8 @@ def test_an_export_does_not_replace_the_log_of_another_trial(call: Call, tmp_pat
     assert call("export", one, tmp_path / "out", "--log").code == 0
     assert call("export", one, tmp_path / "out", "--log").code == 0
     refused(call("export", two, tmp_path / "out", "--log"), "is the log of another trial; name another folder")
+    refused(call("export", two, tmp_path / "out"), "holds the export of another trial; name a new folder")
+    assert call("export", one, tmp_path / "out").code == 0
 
 
 def test_status_and_export_look_at_a_trial_that_runs(call: Call, begun: Path, tmp_path: Path) -> None:

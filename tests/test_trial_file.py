@@ -130,9 +130,9 @@ url = "postgresql://me@db.example.org:5432/trials?sslmode=require"
 [service]
 deadline = 0.5
 """
-    text = small(more, update='"each"', unknown='"enrol"', on_invalid='"refuse"', max_gap="0", pool='"group"')
+    text = small(more, update='"each"', unknown='"refuse"', on_invalid='"refuse"', max_gap="0", pool='"group"')
     file = TrialFile.parse(text)
-    assert (file.update_every, file.unknown, file.on_invalid, file.max_gap) == ("each", "enrol", "refuse", 0)
+    assert (file.update_every, file.unknown, file.on_invalid, file.max_gap) == ("each", "refuse", "refuse", 0)
     assert (file.pool, file.absent) == ("group", 2)
     assert file.settings == Settings("mi-available", parents=0.3)
     assert file.rule == Rule("softmax", (2.0,))
@@ -291,6 +291,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "an unknown that is none": (
         small(unknown='"enroll"'),
         "[trial] unknown is 'enroll' (did you mean 'enrol'?); it must be one of fallback, enrol, refuse",
+    ),
+    "a group that nobody names": (
+        small(pool='"group"', unknown='"enrol"'),
+        "[trial] unknown is 'enrol', but with pool = 'group' no request can enrol: none names a group",
     ),
     "an on_invalid that is none": (
         small(on_invalid='"drop"'),

@@ -39,7 +39,7 @@ rules_of_a_trial = st.builds(
     burn_in=st.sampled_from([0, 2]),
     fixed=st.sampled_from([None, (Fraction(1, 8), Fraction(3, 8), Fraction(1, 2))]),
     low=st.sampled_from([Fraction(0), Fraction(1, 10)]),
-)
+).filter(lambda rules: (rules.pool, rules.unknown) != ("group", "enrol"))
 contexts_seen = st.tuples(*(st.sampled_from([None, *range(size)]) for size in SPACE.sizes))
 act = st.fixed_dictionaries({
     "kind": st.sampled_from(["decide"] * 6 + ["outcome"] * 4 + ["given", "update", "end", "again"]),

@@ -1,1 +1,1 @@
-"""What is asked of a trial from outside: its command, audits, upgrade and erasure."""
+"""The command for trials; audits, upgrades and erasure."""

@@ -16,15 +16,15 @@ from lacuna.validation import one_of, shown, whole_number
 MOST_FALLBACKS = 400
 
 app = typer.Typer(
-    help="A real trial with missing context: decide, learn, replay, export. What is typed on a command line stays in "
-    "the history of the shell: write an identifier into a file and give @file, or use decide --stdin.",
+    help="Trials with missing context: decide, learn, replay, export. Arguments stay in the history of the shell: to "
+    "keep an identifier out of it, write it into a file and pass @file, or use decide --stdin.",
     no_args_is_help=True,
 )
 
 File = Annotated[str, typer.Argument(help="The trial file (TOML) or the store of the trial.", show_default=False)]
 WHO = (
-    "The identifier; @file reads it from a file, which keeps it out of the history of the shell. @@ stands for an @ at "
-    "the beginning."
+    "The identifier; @file reads it from a file, which keeps it out of the history of the shell. Write @@ for a "
+    "leading @."
 )
 WHEN = "The decision point, counted from 0."
 Participant = Annotated[str, typer.Argument(help=WHO, show_default=False)]
@@ -103,7 +103,7 @@ def decide(
         bool, typer.Option("--stdin", help="Read requests as lines of JSON, and answer each with a line.")
     ] = False,
 ) -> None:
-    """Decide for a participant; asked again, the answer is the same.
+    """Decide for a participant; a repeated request gets the first answer.
 
     Prints a JSON object.
 
@@ -114,9 +114,10 @@ def decide(
     from lacuna.audit.pipe import answers, read_json
     from lacuna.live.trial import Trial
 
-    given = {"PARTICIPANT": participant, "T": t, "--context": context}
+    given: dict[str, object] = {"PARTICIPANT": participant, "T": t, "--context": context}
     if stdin:
-        if extra := [name for name, value in (given | {"--allowed": allowed}).items() if value]:
+        given |= {"--allowed": allowed, "--not-available": not available}
+        if extra := [name for name, value in given.items() if value]:
             raise ValueError(f"{extra[0]} was given, but with --stdin it comes from the lines that are read")
         with Trial.open(file) as trial:
             for answer in answers(trial, sys.stdin.buffer):
@@ -132,7 +133,7 @@ def decide(
 
 
 def _allowed(names: list[str] | None, sets: dict[str, Any]) -> str | list[str] | None:
-    """The name of a set alone stands for the set."""
+    """A single name may be that of a set."""
     return names[0] if names is not None and len(names) == 1 and names[0] in sets else names or None
 
 
@@ -143,7 +144,7 @@ def fallbacks(
     t: Point,
     n: Annotated[int, typer.Argument(help=f"How many decision points, up to {MOST_FALLBACKS}.")],
 ) -> None:
-    """Show what to do without a network: a line with decision point and action each.
+    """Show the fall-backs for an app without a network: a line per decision point, with its action.
 
     Example: lacuna trial fallbacks walk.toml @maria.txt 18 30
     """
@@ -165,7 +166,7 @@ def outcome(
         None
     ),
 ) -> None:
-    """Report the reward of a decision; a second one corrects the first.
+    """Report the reward of a decision; a second report corrects the first.
 
     Prints a JSON object.
 
@@ -186,14 +187,16 @@ def given(
     file: File,
     participant: Participant,
     t: Point,
-    action: Annotated[str, typer.Argument(help="What was done.", show_default=False)],
+    action: Annotated[str, typer.Argument(help="The action taken.", show_default=False)],
     context: Annotated[str, typer.Option(help="The context as JSON, or @file.", show_default=False)],
     prob: Annotated[
-        str | None, typer.Option(help="The probability of each action as JSON, or @file; without: not known.")
+        str | None, typer.Option(help="Probability of each action: JSON, or @file. Default: unknown.")
     ] = None,
-    fallback: Annotated[bool, typer.Option("--fallback", help="It is the fall-back that was handed out.")] = False,
+    fallback: Annotated[
+        bool, typer.Option("--fallback", help="The action is the fall-back that was handed out.")
+    ] = False,
 ) -> None:
-    """Take in a decision that was made elsewhere; it is learned from.
+    """Report a decision that was made elsewhere, to learn from it.
 
     Prints a JSON object.
 
@@ -214,7 +217,7 @@ def end(
     participant: Participant,
     how: Annotated[str, typer.Argument(help="terminated or withdrawn.", show_default=False)],
 ) -> None:
-    """Let a participant end.
+    """End the trial of a participant.
 
     Example: lacuna trial end walk.toml @maria.txt withdrawn
     """
@@ -229,9 +232,9 @@ def end(
 @app.command()
 def update(
     file: File,
-    key: Annotated[str | None, typer.Option(help="Its name, e.g. the date: with the same key it is made once.")] = None,
+    key: Annotated[str | None, typer.Option(help="A name, e.g. the date; a key updates only once.")] = None,
 ) -> None:
-    """Learn from everything that is due, and keep a snapshot.
+    """Learn from everything that is due, and take a snapshot.
 
     Prints a JSON object.
 

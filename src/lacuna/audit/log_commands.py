@@ -1,4 +1,4 @@
-"""The `lacuna trial` commands about the log of a trial as a whole. Heavy imports happen inside those that need them."""
+"""The `lacuna trial` commands about the whole log. Heavy imports happen inside the commands that need them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Reason = Annotated[str | None, typer.Option(help="Why, in one line; it is logged
 
 
 def status(store: StoreFile) -> None:
-    """Say how a trial is doing; works while it runs.
+    """Show the state of a trial; works while it runs.
 
     Example: lacuna trial status walk.db
     """
@@ -38,10 +38,10 @@ def replay(
     store: Annotated[str, typer.Argument(help="The store, the trial file or an exported log.", show_default=False)],
     draws_key: Annotated[Path | None, typer.Option(help="The draws key, which a log needs: lacuna trial key.")] = None,
     from_snapshots: Annotated[
-        bool, typer.Option("--from-snapshots", help="Also begin from every snapshot that the store has.")
+        bool, typer.Option("--from-snapshots", help="Also replay from every snapshot in the store.")
     ] = False,
 ) -> None:
-    """Compute everything again: exit code 0 if it is equal, 1 if it differs, 2 if it cannot be read.
+    """Replay a trial: exit code 0 if everything is equal, 1 if something differs, 2 if the log cannot be read.
 
     Example: lacuna trial replay walk.db; lacuna trial replay log.jsonl --draws-key walk.key
     """
@@ -63,11 +63,11 @@ def replay(
 def upgrade(
     store: StoreFile,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Go on although this version computes something else; needs --reason.")
+        bool, typer.Option("--accept", help="Continue although this version computes something else; needs --reason.")
     ] = False,
     reason: Reason = None,
 ) -> None:
-    """Let a trial that another version has run go on with this one.
+    """Continue a trial of another version with this one.
 
     Example: lacuna trial upgrade walk.db
     """
@@ -127,10 +127,10 @@ def redact(
     pseudonym: Annotated[str | None, typer.Option(help="The same by the pseudonym.")] = None,
     reason: Reason = None,
 ) -> None:
-    """Erase what the log says about a participant; what was learned stays.
+    """Erase a participant from the log; what was learned stays.
 
-    Pseudonyms and coded values remain in the state of the trial, raw contexts do not; exported files and backups are
-    not in reach.
+    Pseudonyms and coded values remain in the state of the trial, raw contexts do not. Exported files and backups are
+    not changed.
 
     Example: lacuna trial redact walk.db --participant @maria.txt --reason "request of 3 May"
     """
@@ -146,7 +146,7 @@ def key(
     store: StoreFile,
     out: Annotated[Path, typer.Argument(help="The file to write, which must not be there.", show_default=False)],
 ) -> None:
-    """Write the draws key for auditors, from which nobody can tell who a participant is.
+    """Write the draws key for auditors; it does not reveal who a participant is.
 
     It predicts every draw, so hand it over only after the trial.
 
@@ -163,7 +163,7 @@ def key(
 
 
 def text_of(value: str) -> str:
-    """What a word of the command line says: itself, or with an @ the content of a file."""
+    """The value of an argument: the text itself, or after an @ the content of a file."""
     if not value.startswith("@") or value.startswith("@@"):
         return value.removeprefix("@")
     try:
@@ -186,6 +186,6 @@ def _entries(store: str) -> list[Entry]:
 
 @contextmanager
 def _watch(what: str) -> Iterator[Watch]:
-    """Show how far it is on a terminal, nothing elsewhere."""
+    """Show progress on a terminal, nothing elsewhere."""
     with progress(what, "events") as show:
         yield lambda total, done: show(total=total, completed=done)

@@ -1,4 +1,4 @@
-"""Requests as lines of JSON, answers as lines of JSON: for an app that keeps one process open."""
+"""JSON Lines in, JSON Lines out, for an app that keeps one process open."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KNOWN = (*_NEEDED, "available", "allowed", "previous", "extra")
 
 
 def answers(trial: Trial, requests: BinaryIO) -> Iterator[str]:
-    """Answer one request after the other; one that cannot be answered gets ``{"error": …}``, and the next one follows.
+    """Answer requests one by one; a request that fails gets ``{"error": …}``, and the next one follows.
 
     Parameters
     ----------
     trial
-        That decides.
+        The trial that decides.
     requests
-        Lines with the parameters of `Trial.decide` as a JSON object; blank ones are passed over.
+        Lines with the parameters of `Trial.decide` as a JSON object; blank lines are skipped.
     """
     while line := requests.readline(LONGEST + 1):
         too_long = len(line) > LONGEST
@@ -45,7 +45,7 @@ def _answer(trial: Trial, line: bytes) -> dict[str, Any]:
 
 
 def read_request(line: bytes | str) -> dict[str, Any]:
-    """Read the parameters of `Trial.decide`, or say what is wrong; what the values are is not repeated."""
+    """Read the parameters of `Trial.decide`, or raise an error that does not repeat their values."""
     found = read_json("the request", line)
     if not isinstance(found, dict):
         raise ValueError(f"the request is no JSON object; it must have {', '.join(_NEEDED)}")
@@ -59,7 +59,7 @@ def read_request(line: bytes | str) -> dict[str, Any]:
 
 
 def read_json(what: str, text: bytes | str) -> Any:
-    """Read JSON, or say what is wrong."""
+    """Read JSON, or raise an error."""
     try:
         return json.loads(text)
     except RecursionError:

@@ -1,13 +1,13 @@
-"""Erase what the log says about a participant, and let the trial go on.
+"""Erase a participant from the log of a trial, and continue the trial.
 
-An erased event keeps its number, its hash and its place in the chain, so the rest of the log still verifies. What was
-learned stays learned: a trial cannot unlearn. Before anything is erased, the state is kept in the store, and the
-`redact` event names it; recovery and replay begin there.
+An erased event keeps its number, its hash and its place in the chain, so the rest of the log still verifies. A trial
+cannot unlearn. Before anything is erased, the state is saved in the store, and the `redact` event names it; recovery
+and replay start there.
 
-What remains of an erased participant: the pseudonym, with the numbers of its decision points, and in the state the
-coded values of what was observed, imputed, done and rewarded. Raw contexts, times and extras do not remain. A
-participant of an earlier trial is also in the copy of that trial's log, so the whole copy is erased from the store;
-exported files and backups are not in reach.
+What remains of an erased participant: the pseudonym with the numbers of its decision points, and in the state the coded
+observations, imputations, actions and rewards. Raw contexts, times and extras are erased. A participant of an earlier
+trial is also in the copy of that trial's log, so the whole copy is erased from the store. Exported files and backups
+are not changed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Redacted:
     Attributes
     ----------
     seqs
-        The events whose bodies were there and are not any more.
+        The events whose bodies were erased now.
     sources
-        How many copies of the logs of earlier trials were erased with them.
+        How many copies of earlier trials' logs were erased.
     """
 
     seqs: tuple[int, ...]
@@ -53,7 +53,7 @@ def redact(
 ) -> Redacted:
     """Erase the bodies of events.
 
-    If it is interrupted, do it again: what an earlier attempt has named is erased as well.
+    If it is interrupted, repeat it: that also erases what the earlier attempt named.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def redact(
             digest = store.put_source(snapshot.to_bytes(trial.state, store.head.seq + 1))
             event = {"kind": "redact", "of": found, "reason": why, "sources": sources, "state": digest}
             store.append([{"seq": store.head.seq + 1, "at": trial.writer.clock()} | event])
-        # What an attempt that was interrupted has named is erased now.
+        # This includes what an interrupted attempt named.
         store.redact({*found, *named}, {*sources, *(digest for body in before for digest in body["sources"])})
         if found:
             Writer(trial.state, store, trial.secret.draws_key, trial.writer.clock).snapshot()
@@ -94,7 +94,7 @@ def redact(
 
 
 def _find(trial: Trial, chosen: set[int], people: set[str]) -> tuple[list[int], list[str]]:
-    """The events to erase whose bodies are there; and the logs of earlier trials, if one of these is among them."""
+    """The events to erase that still have bodies; and copies of earlier logs, if a ghost is among the participants."""
     found, sources, ghosts = list[int](), list[str](), False
     for entry in trial.store.read():
         body: dict[str, Any] | None = check(entry)

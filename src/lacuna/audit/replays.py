@@ -1,4 +1,4 @@
-"""Compute a store or an exported log again, and say what was found: from where on, how much, and the end of the log."""
+"""Replay a store or an exported log, and report from which event on, how many events, and the end of the log."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _SQLITE, _LOG = b"SQLite format 3\0", b'{"body":'
 
 @dataclass(frozen=True)
 class Audit:
-    """A log that was computed again and is equal.
+    """A successful replay: the log is equal to what is computed from it.
 
     Attributes
     ----------
     head
         The end of the log.
     first
-        The first event that was computed again; those before it were verified by their chain only.
+        The first event that was replayed; for earlier ones only the chain was verified.
     why
-        Why not from the beginning; None if it was.
+        Why the replay did not start at the beginning; None if it did.
     snapshots
-        How many snapshots led to the same state.
+        How many snapshots lead to the same state.
     """
 
     head: Head
@@ -47,7 +47,7 @@ class Audit:
 
 
 def is_log(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is an exported log; if it is neither that nor a store, say so."""
+    """Whether a file is an exported log; an error if it is neither a log nor a store."""
     try:
         with Path(path).open("rb") as file:
             first = file.read(len(_SQLITE))
@@ -65,7 +65,7 @@ def audit(
     from_snapshots: bool = False,
     watch: Watch | None = None,
 ) -> Audit:
-    """Compute a trial again; `ReplayError` or `LogError` with the number of an event is the first difference.
+    """Replay a trial; `ReplayError` or `LogError` names the first event that differs.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def audit(
     draws_key
         A file with the draws key. A log needs one; beside a store lies its secret.
     from_snapshots
-        Also begin from every snapshot that this version made: all must lead to the same state.
+        Also replay from every snapshot that this version made: all must lead to the same state.
     watch
-        Is told how far it is.
+        Called with the progress.
     """
     path, _ = find_store(where)
     if not is_log(path):
@@ -104,7 +104,7 @@ def _audit_store(store: Store, key: DrawsKey, from_snapshots: bool, watch: Watch
         older = computed_by(store, [body for body in marks if body["seq"] < start.seq])
         made = f"lacuna {older.pop('lacuna', '')} ({', '.join(f'{name} {which}' for name, which in older.items())})"
         why = f"event {start.seq} carried the state over, and what is before it is replayed by {made}"
-    # The events before the start are not computed, but none of them may have been rewritten.
+    # The events before the start are not replayed, but their chain must hold.
     before = [entry for entry in verify(store.read()) if entry.seq == start.seq]
     if before[0].head != start.head:
         raise LogError(f"event {start.seq}: the chain there is not the one that was read first", start.seq)
@@ -117,11 +117,14 @@ def _audit_store(store: Store, key: DrawsKey, from_snapshots: bool, watch: Watch
 
 
 def _audit_snapshots(store: Store, key: DrawsKey, first: int, end: bytes, head: Head) -> int:
-    """Replay from every snapshot; gives how many there are that can be used."""
+    """Replay from every snapshot; returns how many were usable."""
     done = 0
     for seq in store.snapshots():
         found = store.get_snapshot(seq)
-        if seq < first or found is None or found[0] != seq or (state := state_at(store, key, *found)) is None:
+        # A trial that goes on meanwhile forgets snapshots, and makes some after the end that was reached.
+        if not first <= seq <= head.seq or found is None or found[0] != seq:
+            continue
+        if (state := state_at(store, key, *found)) is None:
             continue
         entries = (entry for entry in store.read(seq + 1) if entry.seq <= head.seq)
         state, _ = replay(entries, key, state, store.entry(seq).head)
@@ -147,6 +150,6 @@ def _audit_log(path: Path, key: DrawsKey, watch: Watch | None) -> Audit:
 
 
 def _check_key(what: str, fingerprint: object, key: DrawsKey) -> None:
-    """A wrong key is no difference in the log."""
+    """Refuse a wrong key, which would look like a difference in the log."""
     if fingerprint is not None and fingerprint != key.fingerprint:
         raise ValueError(f"{what} was made with another draws key than this one")

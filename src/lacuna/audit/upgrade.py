@@ -1,9 +1,8 @@
-"""Let a trial go on with another version of lacuna: if it computes the same, or from the state that was left.
+"""Continue a trial with another version of lacuna.
 
-A store that was written by another version is read-only. `upgrade` computes its whole log again. If everything is
-equal, the trial goes on. If not, it goes on only if that is accepted, with a reason: then the state is carried over as
-the older version left it, as arrays. From there on the new version computes; what is before, only the older one can
-compute again.
+A store that another version wrote is read-only. `upgrade` replays its whole log. If everything is equal, the trial
+continues. If not, the user must accept the difference and give a reason. Then the arrays of the state are carried over
+as the older version left them. From there on the new version computes; only the older one can replay what came before.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ MAX_REASON = 500
 """Most characters of a reason in the log."""
 
 Watch = Callable[[int, int], None]
-"""Is told how many events there are, and how many are done."""
+"""Called with the number of events, and how many are done."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ class Upgraded:
     Attributes
     ----------
     replayed
-        How many events were computed again and are equal.
+        How many events were replayed and are equal.
     seq
         Number of the `upgrade` event; None if there was nothing to do.
     difference
-        The first difference, if the state was carried over in spite of it.
+        The first difference, if the state was carried over.
     """
 
     replayed: int
@@ -52,14 +51,14 @@ class Upgraded:
 
 
 def read_reason(reason: object) -> str:
-    """Give the reason of a change to a trial, or say what is wrong."""
+    """Return the reason for a change to a trial, or raise an error."""
     if not isinstance(reason, str) or not 1 <= len(reason.strip()) <= MAX_REASON or not reason.isprintable():
         raise ValueError(f"the reason is {shown(reason)}; it must be one line of 1 to {MAX_REASON} characters")
     return reason.strip()
 
 
 def watched(entries: Iterable[Entry], total: int, watch: Watch | None) -> Iterator[Entry]:
-    """Give the same events, and tell how far they are."""
+    """Yield the same events, and report the progress."""
     for done, entry in enumerate(entries):
         if watch is not None and done % 256 == 0:
             watch(total, done)
@@ -69,25 +68,25 @@ def watched(entries: Iterable[Entry], total: int, watch: Watch | None) -> Iterat
 def upgrade(
     where: str | os.PathLike[str], *, accept: bool = False, reason: str | None = None, watch: Watch | None = None
 ) -> Upgraded:
-    """Let a trial that was run by another version go on with this one.
+    """Continue a trial of another version with this one.
 
     Parameters
     ----------
     where
         Its store, or its trial file.
     accept
-        Whether to go on if this version computes something else than what is in the log. The state is then carried
-        over from the last snapshot, after which nothing may have happened: let the older version make one, with
+        Whether to continue even if this version computes something else than the log says. The state is then carried
+        over from the last snapshot, which must be the last thing that happened: let the older version make one, with
         ``lacuna trial update``.
     reason
         Why; it is logged, and needed to accept a difference.
     watch
-        Is told how far it is.
+        Called with the progress.
 
     Raises
     ------
     ReplayError
-        There is a difference, and it was not accepted; nothing was changed.
+        The replay differs, and the difference was not accepted; nothing was changed.
     """
     why = read_reason(reason) if reason is not None or accept else None
     store, path, _ = open_store(where)
@@ -121,7 +120,7 @@ def upgrade(
 
 
 def _left(store: Store, draws_key: DrawsKey) -> TrialState:
-    """The state that the older version left, from a snapshot that the log names and after which nothing happened."""
+    """The last state of the older version, from a snapshot that the log names and that nothing followed."""
     for _ in verify(store.read(), head=store.head):
         pass
     found = store.get_snapshot()

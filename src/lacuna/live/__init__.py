@@ -1,1 +1,1 @@
-"""A real trial: many participants, late rewards, and a log from which everything can be computed again."""
+"""Trials with many participants: late rewards, and a log from which every decision can be replayed."""

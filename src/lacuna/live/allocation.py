@@ -1,7 +1,7 @@
-"""From K states and one Q table to the probability of each action, in units of 2**-32: four rules, each within bounds.
+"""From K pathways and Q to the probability of each action, in units of 2**-32: four rules, each within bounds.
 
-A rule sees the allowed actions only: a vote is for the best of them, and a softmax is over them. Its probabilities, as
-the nearest units, are then moved into their bounds by `share_out`.
+A rule sees only the allowed actions: votes go to the best of them, and a softmax is over them. `share_out` then rounds
+the probabilities to units within the bounds.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def vote_shares(
     rows: NDArray[np.float64], own_row: NDArray[np.int64], vote: int, epsilon: float, p: NDArray[np.float64],
     low: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """As `action_probabilities`, but softmax does not depend on a C library."""
+    """As `action_probabilities`, but softmax does not depend on the C library."""
     if vote != SOFTMAX_OF_VOTES:
         action_probabilities(rows, own_row, vote, epsilon, p, low)
         return
@@ -207,7 +207,7 @@ def allocate(
 def allocation_of(
     rule: str, parameters: Mapping[str, Any], bounds: Sequence[Sequence[Any]], K: int, n_actions: int
 ) -> Allocation:
-    """Give a rule with its bounds as kernels see them, or say what is wrong.
+    """Return a rule and its bounds as kernels see them, or raise an error.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def allocation_of(
 
 
 def action_set(allowed: Sequence[int], allocation: Allocation) -> NDArray[np.int64]:
-    """Give the actions allowed in a decision as kernels take them, or say why bounds cannot be met.
+    """Return the allowed actions as kernels take them, or raise an error if the bounds cannot be met.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def _check_names(rule: str, parameters: Mapping[str, Any]) -> None:
 
 
 def _finite(what: str, value: Any) -> float:
-    """Give back a finite number, or say what is wrong."""
+    """Return a finite number, or raise an error."""
     try:
         if not isinstance(value, bool) and isinstance(value, Real) and isfinite(value):
             return float(value)
@@ -309,7 +309,7 @@ def _finite(what: str, value: Any) -> float:
 
 
 def _read_bounds(bounds: Sequence[Sequence[Any]], n_actions: int) -> list[tuple[Fraction, Fraction]]:
-    """Give the bounds of every action exactly, or say what is wrong."""
+    """Return the bounds of every action exactly, or raise an error."""
     if len(bounds) != n_actions:
         raise ValueError(f"there are bounds for {len(bounds)} actions; it must be a pair for each of {n_actions}")
     pairs = []
@@ -329,7 +329,7 @@ def _read_bounds(bounds: Sequence[Sequence[Any]], n_actions: int) -> list[tuple[
 
 
 def _read_fixed(p: Sequence[Any], n_actions: int) -> NDArray[np.float64]:
-    """Give fixed probabilities as an array, or say what is wrong."""
+    """Return fixed probabilities as an array, or raise an error."""
     if len(p) != n_actions:
         raise ValueError(f"p has {len(p)} entries; it must have one for each of {n_actions} actions")
     found = [float(exact_probability(f"p of action {a}", x)) for a, x in enumerate(p)]

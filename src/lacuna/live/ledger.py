@@ -1,4 +1,4 @@
-"""Every decision of a trial in arrays, a row for each: whose it is, what it led to, and what was learned from it."""
+"""Every decision of a trial in arrays, a row for each: its participant, its transition, and what was learned."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.savefile import Arrays, take
 
 HAS_NEXT, ENDS, TAUGHT, CREDITED, CLOSED, ABSENT, OUTSIDE, BY_DEFAULT, SHOWN, NOT_SHOWN = (1 << i for i in range(10))
-"""Flags of a decision: its next context has arrived; it is the last of its participant; its transition was counted; its
-reward was taken in, will never be; nobody asked; it is no part of what is learned, as a fall-back; its reward was
-filled in; it was delivered, or not."""
+"""Flags of a decision: its next context has arrived; it is the last of its participant; its transition was counted;
+its reward was taken in; its reward will never be taken in; no request came; it is excluded from learning, as a
+fall-back is; its reward is the default; it was delivered; it was not delivered."""
 
 _NOT_OPEN = CREDITED | CLOSED | ABSENT | OUTSIDE
 
 _FIRST_ROWS = 64
 MAX_T = 2**53
-"""Numbers of decision points, times in milliseconds: exact in every reader of JSON."""
+"""The largest decision point, and the largest time in milliseconds: exact in every reader of JSON."""
 
 
 class Ledger:
@@ -42,7 +42,7 @@ class Ledger:
         self._allot(_FIRST_ROWS)
 
     def _allot(self, rows: int) -> None:
-        """Make arrays for so many rows, and keep what is there."""
+        """Allocate arrays for so many rows, and copy the rows in use."""
         K, d = self._K, self._d
         S, S_next = (np.full((rows, K), NO_STATE, dtype=np.int32) for _ in range(2))
         previous, seen = (np.full((rows, d), MISSING, dtype=np.int32) for _ in range(2))
@@ -65,7 +65,7 @@ class Ledger:
         return self.person, self.t, self.at, self.revision, self.flags
 
     def add(self, person: int, t: int, at: int, action: int, flags: int = 0) -> int:
-        """Note a decision; gives its row."""
+        """Add a decision; returns its row."""
         if self.n == self.t.shape[0]:
             self._allot(2 * self.n)
         row, self.n = self.n, self.n + 1
@@ -78,7 +78,7 @@ class Ledger:
         return bool(self.flags[row] & flag)
 
     def mark(self, rows: int | NDArray[np.int64], flag: int) -> None:
-        """Give decisions a flag."""
+        """Set a flag of decisions."""
         self.flags[rows] |= flag
 
     def end(self, row: int) -> None:
@@ -92,7 +92,7 @@ class Ledger:
         return None if isnan(reward) else reward
 
     def report(self, row: int, reward: float | None, delivered: bool | None) -> None:
-        """Note what was reported of a decision, whether or not it is learned from."""
+        """Record a reported reward or delivery, whether or not it is learned from."""
         if reward is not None:
             self.reported[row] = reward
             self.revision[row] += 1
@@ -100,12 +100,12 @@ class Ledger:
             self.flags[row] = self.flags[row] & ~(SHOWN | NOT_SHOWN) | (SHOWN if delivered else NOT_SHOWN)
 
     def knows(self, row: int, reward: float | None, delivered: bool | None) -> bool:
-        """Whether this was reported last."""
+        """Whether the last report said the same."""
         same = delivered is None or self.has(row, SHOWN if delivered else NOT_SHOWN)
         return same and (reward is None or bool(self.reported[row] == reward))
 
     def uses(self, row: int) -> bool:
-        """Whether the reward that was reported last is learned from, now or later."""
+        """Whether the last reported reward is learned from, now or later."""
         return self.reward(row) == self.reported[row] and not self.has(row, CLOSED | ABSENT | OUTSIDE | BY_DEFAULT)
 
     def is_open(self, row: int) -> bool:
@@ -113,27 +113,31 @@ class Ledger:
         return not self.has(row, _NOT_OPEN)
 
     def is_due(self, row: int) -> tuple[bool, bool]:
-        """Whether its reward can be taken in now, and its transition counted."""
+        """Whether its reward can be taken in now, and whether its transition can be counted now."""
         flags = int(self.flags[row])
         to_credit = not flags & _NOT_OPEN and bool(flags & (HAS_NEXT | ENDS)) and self.reward(row) is not None
         return to_credit, flags & (HAS_NEXT | TAUGHT) == HAS_NEXT
 
     def to_teach(self) -> NDArray[np.int64]:
-        """Rows whose transition is to be counted."""
+        """Rows whose transition is due to be counted."""
         flags = self.flags[: self.n]
         return np.flatnonzero((flags & HAS_NEXT > 0) & (flags & TAUGHT == 0))
 
     def to_credit(self) -> NDArray[np.int64]:
-        """Rows whose reward is to be taken in."""
+        """Rows whose reward is due to be taken in."""
         flags, reward = self.flags[: self.n], self.steps.reward[: self.n]
         open_ = flags & _NOT_OPEN == 0
         return np.flatnonzero(open_ & (flags & (HAS_NEXT | ENDS) > 0) & ~np.isnan(reward))
 
+    @property
+    def waits(self) -> NDArray[np.bool_]:
+        """Whether each row is open and has no reward."""
+        open_: NDArray[np.bool_] = self.flags[: self.n] & _NOT_OPEN == 0
+        return open_ & np.isnan(self.steps.reward[: self.n])
+
     def without_reward(self, before: int) -> NDArray[np.int64]:
         """Open rows of decisions made before a time that have no reward."""
-        flags, reward = self.flags[: self.n], self.steps.reward[: self.n]
-        open_ = flags & _NOT_OPEN == 0
-        return np.flatnonzero(open_ & np.isnan(reward) & (self.at[: self.n] < before))
+        return np.flatnonzero(self.waits & (self.at[: self.n] < before))
 
     def credited(self) -> NDArray[np.int64]:
         """Rows whose reward was taken in."""
@@ -152,7 +156,7 @@ class Ledger:
         return arrays | {"ledger_reported": self.reported[:n][self.revision[:n] > 0]}
 
     def from_arrays(self, arrays: Arrays, people: int, rows: int, n_actions: int, sizes: tuple[int, ...]) -> None:
-        """Fill an empty ledger from what `to_arrays` gave, whatever the file says; `rows` is how many Q has."""
+        """Fill an empty ledger from the arrays of an untrusted file; `rows` is the number of rows of Q."""
         n = arrays["ledger_t"].shape[0]
         self._allot(max(_FIRST_ROWS, n))
         self.n = n

@@ -1,4 +1,4 @@
-"""What participants share, and what each has alone."""
+"""Pools, which share what they learn, and the state of each participant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pool:
     space, n_actions, settings
         Of the learner.
     many
-        Whether there will be many pools, so that each should begin small.
+        Whether there will be many pools; each then starts small.
     """
 
     def __init__(self, space: Space, n_actions: int, settings: Settings, *, many: bool) -> None:
@@ -49,7 +49,7 @@ class Pool:
 
     @property
     def learner(self) -> Learner:
-        """All of it as kernels see it, put together anew only after the tables moved."""
+        """The learner as kernels see it, rebuilt only after the tables moved."""
         if self._learner is None:
             self._learner = self.tables.learner
         return self._learner
@@ -90,7 +90,7 @@ class Pool:
             plan_rows(rows, ledger.steps, self.learner)
 
     def rebuild(self, rows: NDArray[np.int64], ledger: Ledger) -> None:
-        """Add up all rewards of a planner anew, for some were corrected; `rows` are those that were taken in."""
+        """Recompute a planner's sums of rewards after corrections; `rows` are the credited decisions."""
         plan = self.tables.plan_table
         if plan is not None:
             for array in (plan.taken, plan.arrived, plan.tried, plan.told, plan.outcomes, plan.ahead[:, 1:]):
@@ -110,25 +110,25 @@ class Pool:
         return total.hexdigest()[:16]
 
     def describe(self) -> dict[str, Any]:
-        """What is not in the arrays, as plain data."""
+        """The state that is not in the arrays, as plain data."""
         return {"taught": self.taught, "credited": self.credited, "stale": self.stale}
 
 
 @dataclass
 class Person:
-    """Where one participant stands."""
+    """The state of one participant."""
 
     p: str
     number: int
     pool: str
     group: str | None = None
     ghost: bool = False
-    """Whether it comes from the log of an earlier trial."""
+    """Whether the participant comes from the log of an earlier trial."""
     last_t: int = -1
     last_row: int = -1
     """The decision whose next context is awaited; -1 if there is none."""
     asked: int = 0
-    """Decisions asked for so far."""
+    """Number of decisions requested so far."""
     ended: str | None = None
     rows: dict[int, int] = field(default_factory=dict)
     """The row in the ledger of each decision point."""
@@ -141,7 +141,7 @@ class Person:
 
 
 class Places:
-    """Where participants stand, a row for each."""
+    """The pathways and last contexts of all participants, a row for each."""
 
     def __init__(self, K: int, d: int) -> None:
         self.n = 0
@@ -150,7 +150,7 @@ class Places:
         self.standing = Standing(S, C, previous, held)
 
     def add(self) -> int:
-        """Make room for one more; gives its row."""
+        """Add a participant; returns its row."""
         if self.n == self.standing.S.shape[0]:
             self.standing = Standing(*(np.concatenate([own, np.full_like(own, -1)]) for own in self.standing))
         self.n += 1

@@ -21,16 +21,16 @@ from lacuna.record.store import Store, StoreError, sqlite_path
 
 
 class OtherKernelsError(StoreError):
-    """A store that was written by other kernels: it is read-only until it was upgraded."""
+    """The store was written by other kernels, so it is read-only until it is upgraded."""
 
 
 def secret_path(store: Path) -> Path:
-    """Where the secret of the trial in a store is kept."""
+    """The file with the secret of a trial, beside its store."""
     return store.with_name(f"{store.name}.secret")
 
 
 def find_store(where: str | os.PathLike[str]) -> tuple[Path, TrialFile | None]:
-    """Give the file of a store, named by itself, by its address or by a trial file; and the trial file, if it was."""
+    """Return the file of a store, given its path, its address or a trial file; and the trial file, if one was given."""
     text = os.fspath(where)
     if text.startswith("sqlite:") or "://" in text:
         return sqlite_path(text), None
@@ -70,24 +70,24 @@ def landmarks(store: Store) -> list[dict[str, Any]]:
 
 
 def computed_by(store: Store, marks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Provenance of the last events of a log: that of the last upgrade among its landmarks, or of its beginning."""
+    """Which versions computed the last events of a log: those of the last upgrade, or of the beginning."""
     begin: dict[str, Any] = check(store.entry(0)) or {}
     return dict([body for body in (begin, *marks) if "provenance" in body][-1]["provenance"])
 
 
 def is_computed_here(store: Store, marks: list[dict[str, Any]]) -> bool:
-    """Whether the last events of a log were computed by these kernels."""
+    """Whether these kernels computed the last events of a log."""
     return bool(computed_by(store, marks)["kernels"] == kernels_digest())
 
 
 @dataclass(frozen=True)
 class Start:
-    """The first event from which a log can be computed again, and the state after it.
+    """The event from which a log can be replayed, and the state after it.
 
     Attributes
     ----------
     why
-        ``"begin"``, ``"upgrade"`` if the state was carried over then, ``"redact"`` if bodies before it were erased.
+        ``"begin"``; ``"upgrade"`` if an upgrade carried the state over; ``"redact"`` if bodies before it were erased.
     """
 
     head: Head
@@ -101,10 +101,10 @@ class Start:
 
 
 def start_of(store: Store, draws_key: DrawsKey, marks: list[dict[str, Any]]) -> Start:
-    """Give where the events of a trial can be computed from: its beginning, or the last state that its log keeps.
+    """Return where a replay can start: at the beginning, or at the last state that the log names.
 
-    An upgrade that carried a state over, and an erasure, name the state with which the trial went on. The store keeps
-    it for good, as a source under its SHA-256.
+    An upgrade that carries a state over, and an erasure, both name the state from which the trial continued. The store
+    keeps it permanently, as a source under its SHA-256.
     """
     state, kept = begin_state(check(store.entry(0)), draws_key), _kept(marks)
     if kept is None:
@@ -116,16 +116,16 @@ def start_of(store: Store, draws_key: DrawsKey, marks: list[dict[str, Any]]) -> 
 
 
 def _kept(marks: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The last landmark that keeps a state."""
+    """The last landmark that names a state."""
     return next((body for body in reversed(marks) if body["state"] is not None), None)
 
 
 def recover(store: Store, draws_key: DrawsKey, *, at_most: int | None = None) -> TrialState:
-    """Give the state after the last event, from the last snapshot on.
+    """Return the state after the last event, starting from the last snapshot.
 
-    Everything after the snapshot is computed again and compared with the log. A snapshot that cannot be read, or is not
-    the one that the log names, is passed over. So is one before a state that the log keeps (`start_of`): what lies
-    between them was computed by other kernels, or was erased.
+    Everything after the snapshot is replayed and compared with the log. A snapshot is skipped if it cannot be read, if
+    the log does not name it, or if it is older than the last state that the log names (`start_of`): the events between
+    them were computed by other kernels, or erased.
     """
     marks = landmarks(store)
     if not is_computed_here(store, marks):
@@ -145,7 +145,7 @@ def recover(store: Store, draws_key: DrawsKey, *, at_most: int | None = None) ->
 
 
 def state_at(store: Store, draws_key: DrawsKey, seq: int, content: bytes) -> TrialState | None:
-    """Give the state that a snapshot holds; None if it cannot be read, or the log names another one."""
+    """Return the state that a snapshot holds; None if it cannot be read, or the log names another one."""
     state = begin_state(check(store.entry(0)), draws_key)
     try:
         of = snapshot.from_bytes(content, f"the snapshot of event {seq}", state)
@@ -155,6 +155,6 @@ def state_at(store: Store, draws_key: DrawsKey, seq: int, content: bytes) -> Tri
 
 
 def _is_named(store: Store, seq: int, content: bytes) -> bool:
-    """Whether the log names this snapshot. One that it does not name could be anything."""
+    """Whether the log names this snapshot; one that it does not name is not trusted."""
     body = (check(store.entry(seq + 1)) if store.head.seq > seq else None) or {}
     return body.get("kind") == "snapshot" and body.get("digest") == hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""Compute a trial again from its log, and stop at the first difference."""
+"""Replay a trial from its log, and stop at the first difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lacuna.kernels.compiled import kernels_digest
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.protocol.numbers import Numbers
-from lacuna.record.events import INPUTS
+from lacuna.record.events import IF_RESTRICTED, INPUTS
 from lacuna.record.keys import DrawsKey
 from lacuna.record.log import START, Entry, Head, LogError, check, check_all_but_form, checked, describe, encode
 from lacuna.validation import shown
@@ -23,7 +23,7 @@ _EVERY = ("seq", "kind", "at")
 
 
 class ReplayError(ValueError):
-    """A log that says something else than what is computed from it.
+    """The log differs from what is computed from it.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class ReplayError(ValueError):
 
 
 class RedactedError(ValueError):
-    """A log from which a body was erased that a replay needs."""
+    """A body that the replay needs was erased from the log."""
 
 
 def provenance() -> dict[str, Any]:
-    """What computes: versions and machine, for the log."""
+    """The versions and the machine that compute, for the log."""
     libc = " ".join(platform.libc_ver()).strip()
     return {
         "lacuna": __version__, "results": RESULTS_VERSION, "kernels": kernels_digest(), "numpy": np.__version__,
@@ -58,7 +58,7 @@ def begin_body(file: TrialFile, secret_fingerprint: str, draws_key: DrawsKey) ->
 
 
 def begin_state(content: Mapping[str, Any] | None, draws_key: DrawsKey) -> TrialState:
-    """Give the state after event 0, checked against the log."""
+    """Return the state after event 0, checked against the log."""
     if content is None or content.get("kind") != "begin":
         raise LogError("event 0: it is not the beginning of a trial", 0)
     if content.get("draws") != draws_key.fingerprint:
@@ -75,7 +75,7 @@ def begin_state(content: Mapping[str, Any] | None, draws_key: DrawsKey) -> Trial
 def replay(
     entries: Iterable[Entry], draws_key: DrawsKey, state: TrialState | None = None, after: Head = START
 ) -> tuple[TrialState, Head]:
-    """Compute events again and compare; gives the state after the last of them, and the end of the log.
+    """Replay events and compare them with the log; returns the state after the last event, and the end of the log.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def replay(
     draws_key
         Of the trial.
     state
-        The state after the event `after`, which is moved on; None to begin with event 0.
+        The state after the event `after`, which is modified; None to begin with event 0.
     after
         Where to begin.
     """
@@ -101,7 +101,7 @@ def replay(
 
 
 def replay_event(entry: Entry, content: dict[str, Any] | None, state: TrialState) -> None:
-    """Apply one event and compare what it gives with what is logged."""
+    """Apply one event and compare its outputs with the log."""
     if content is None:
         raise RedactedError(
             f"event {entry.seq} was redacted, so what follows cannot be computed from here; "
@@ -114,6 +114,7 @@ def replay_event(entry: Entry, content: dict[str, Any] | None, state: TrialState
         raise LogError(f"{describe(entry, content)}: {what}", entry.seq)
     if missing := [key for key in inputs if key not in content]:
         raise LogError(f"{describe(entry, content)}: it lacks {missing[0]!r}", entry.seq)
+    inputs += tuple(key for key in IF_RESTRICTED.get(kind, ()) if key in content)
     try:
         outputs = state.apply(content)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -129,7 +130,7 @@ def replay_event(entry: Entry, content: dict[str, Any] | None, state: TrialState
 
 
 def _first_difference(logged: Mapping[str, Any], computed: Mapping[str, Any]) -> str | None:
-    """Say which field differs first; None if none does."""
+    """Describe the first field that differs; None if none does."""
     for key, value in computed.items():
         if key not in logged:
             return f"it lacks {key!r}, which is {shown(value)} here"

@@ -1,4 +1,4 @@
-"""What an app may ask: read, checked, and in the form in which the log keeps it."""
+"""Requests of an app: checked, and converted to the form in which the log stores them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from lacuna.live.ledger import MAX_T
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.protocol.context import MAX_TEXT, Reading
 from lacuna.protocol.file import TrialFile
+from lacuna.record.events import IF_RESTRICTED
 from lacuna.record.log import canonical, encode, parse
 from lacuna.validation import nearest, shown, whole_number
 
 MAX_EXTRA = 4096
-"""Most bytes of what an app may add to a request."""
+"""The largest `extra` of a request, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,9 @@ class Decision:
     prob
         The probability with which each action was drawn: exact, and adding up to 1.
     policy
-        ``"learned"``, ``"burn-in"``, ``"given"``, or ``"fallback"`` if what was learned could not be used.
+        ``"learned"``, ``"burn-in"``, ``"given"``, or ``"fallback"`` if the learned policy could not be used.
     randomised
-        Whether it was drawn at all.
+        Whether the action was drawn at random.
     version
         Number of the update on which it is based; None for a fall-back.
     seq
@@ -40,7 +43,7 @@ class Decision:
     reason
         Why it is a fall-back.
     repeated, differs
-        Whether this was asked before, and with another context: the answer is that of the first time.
+        Whether the request is a repetition, and whether it differs from the first one: the first answer is repeated.
     """
 
     action: str
@@ -71,11 +74,11 @@ class Outcome:
     Attributes
     ----------
     used
-        Whether it is learned from; one that comes after its decision was closed is logged only.
+        Whether it is learned from; a reward for a closed decision is only logged.
     revision
-        How often this reward has been given.
+        How often this reward has been reported.
     repeated
-        Whether it is the same as before, so that nothing was logged.
+        Whether it equals the last report, so nothing was logged.
     """
 
     used: bool
@@ -84,14 +87,14 @@ class Outcome:
 
 
 def read_truth(what: str, value: object) -> bool:
-    """Give a truth value, or say what is wrong."""
-    if not isinstance(value, bool):
+    """Return a bool, or raise an error."""
+    if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{what} is {shown(value)}; it must be true or false")
-    return value
+    return bool(value)
 
 
 def read_group(group: Any, file: TrialFile) -> str | None:
-    """Give the group of a participant, or say what is wrong; only with pools by group there has to be one."""
+    """Return the group of a participant, or raise an error; only pools by group require one."""
     if (group is None and file.pool != "group") or (
         isinstance(group, str) and group.isprintable() and 1 <= len(group) <= MAX_TEXT
     ):
@@ -101,12 +104,12 @@ def read_group(group: Any, file: TrialFile) -> str | None:
 
 
 def read_point(t: Any) -> int:
-    """Give the number of a decision point, or say what is wrong."""
+    """Return the number of a decision point, or raise an error."""
     return whole_number("t", t, 0, MAX_T)
 
 
 def read_allowed(allowed: Any, file: TrialFile) -> list[int]:
-    """Give the numbers of the allowed actions: all, those of a set of the trial file, or those listed."""
+    """Return the numbers of the allowed actions: all, those of a set of the trial file, or those listed."""
     if allowed is None:
         return list(range(len(file.actions)))
     if isinstance(allowed, str):
@@ -122,7 +125,7 @@ def read_allowed(allowed: Any, file: TrialFile) -> list[int]:
 
 
 def read_action(what: str, action: Any, file: TrialFile) -> int:
-    """Give the number of an action, or say what is wrong."""
+    """Return the number of an action, or raise an error."""
     if not isinstance(action, str) or action not in file.actions:
         known = ", ".join(map(shown, file.actions))
         raise ValueError(f"{what} is {shown(action)}{nearest(action, file.actions)}; it must be one of {known}")
@@ -130,10 +133,12 @@ def read_action(what: str, action: Any, file: TrialFile) -> int:
 
 
 def read_reward(reward: Any, file: TrialFile) -> float | None:
-    """Give a reward, or say what is wrong; None is one that was not observed."""
+    """Return a reward, or raise an error; None is one that was not observed."""
     if reward is None:
         return None
     low, high = file.reward.range or (-MAX_REWARD, MAX_REWARD)
+    # A number of NumPy as one of Python, for nothing else is compared without a warning.
+    reward = reward.item() if isinstance(reward, np.number) else reward
     real = not isinstance(reward, bool) and isinstance(reward, int | float)
     if not real or not low <= reward <= high or not isfinite(reward):
         raise ValueError(f"the reward is {shown(reward)}; it must be a number between {low:g} and {high:g}")
@@ -141,7 +146,7 @@ def read_reward(reward: Any, file: TrialFile) -> float | None:
 
 
 def read_prob(prob: Any, file: TrialFile) -> list[float] | None:
-    """Give the probabilities with which an action was drawn elsewhere, or say what is wrong; None if unknown."""
+    """Return the probabilities with which an action was drawn elsewhere, or raise an error; None if unknown."""
     if prob is None:
         return None
     if isinstance(prob, Mapping):
@@ -155,7 +160,7 @@ def read_prob(prob: Any, file: TrialFile) -> list[float] | None:
 
 
 def read_extra(extra: Any, what: str = "extra") -> dict[str, Any]:
-    """Give what an app adds to a request, or say what is wrong: no long texts, for they could be anything."""
+    """Return the `extra` of a request, or raise an error; long texts are refused, to keep free text out of the log."""
     if extra is None:
         return {}
     if not isinstance(extra, Mapping) or not all(isinstance(key, str) for key in extra):
@@ -171,7 +176,7 @@ def read_extra(extra: Any, what: str = "extra") -> dict[str, Any]:
 
 
 def _texts(value: Any, depth: int = 0) -> list[str]:
-    """All texts in a value, keys included; what is nested too deep is refused by the log."""
+    """All texts in a value, keys included; the log refuses deeper nesting."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping) and depth < 8:
@@ -182,7 +187,7 @@ def _texts(value: Any, depth: int = 0) -> list[str]:
 
 
 def read_app_time(app_at: Any) -> str | None:
-    """Give the time that an app reports, as a short text; it is kept and never used."""
+    """Return the time that an app reports, as a short text; it is logged and never used."""
     if app_at is None:
         return None
     if not isinstance(app_at, str) or len(app_at) > MAX_TEXT:
@@ -191,12 +196,19 @@ def read_app_time(app_at: Any) -> str | None:
 
 
 def read_more(extra: Any) -> dict[str, Any]:
-    """Give what an app adds to a request, and its own time, which is a part of that."""
+    """Return the `extra` of a request, with the app's own time taken out of it."""
     found = read_extra(extra)
     return {"app_at": read_app_time(found.pop("app_at", None)), "extra": found}
 
 
+def restrictions(asked: Mapping[str, Any], file: TrialFile) -> dict[str, Any]:
+    """The part of a request that restricts the actions; empty if it allows all of them."""
+    whole = {"available": True, "allowed": read_allowed(None, file)}
+    found = {name: asked[name] for name in IF_RESTRICTED["fallback"]}
+    return {} if found == whole else found
+
+
 def request_digest(reading: Reading, asked: Mapping[str, Any]) -> str:
-    """First 8 bytes of SHA-256 of a request, by which one that is repeated is known to differ."""
+    """First 8 bytes of SHA-256 of a request, which show whether a repeated request differs."""
     whole = {"context": reading.raw, "invalid": list(reading.invalid), **asked}
     return hashlib.sha256(encode(whole)).hexdigest()[:16]

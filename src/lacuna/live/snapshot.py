@@ -1,4 +1,4 @@
-"""The state of a trial as bytes, and back: so that recovery need not begin with the first event."""
+"""The state of a trial as bytes, and back, so that recovery need not start at the first event."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from lacuna.kernels.codes import pack
 from lacuna.kernels.space import MISSING
 from lacuna.learning.tables import array_names
-from lacuna.live.ledger import ABSENT, CLOSED, CREDITED, MAX_T, OUTSIDE, Ledger
+from lacuna.live.ledger import ABSENT, MAX_T, OUTSIDE, Ledger
 from lacuna.live.pool import Person, Places
 from lacuna.live.state import TrialState
 from lacuna.methods import savefile
 from lacuna.methods.memory import NO_STATE, Memory
 from lacuna.methods.savefile import Arrays, take
-from lacuna.methods.table import Impute
+from lacuna.methods.table import NO_GUESS
 from lacuna.validation import shown, whole_number
 
 _LEDGER = tuple(sorted(Ledger(1, 1).to_arrays()))
@@ -26,7 +26,7 @@ _PERSON = ("p", "group", "ghost", "last_t", "last_row", "asked", "ended")
 
 
 def to_bytes(state: TrialState, seq: int) -> bytes:
-    """Give the state after event `seq`."""
+    """Return the state after event `seq` as bytes."""
     people = [[getattr(person, name) for name in _PERSON] for person in state.people.values()]
     pools = dict(sorted(state.pools.items()))
     header = {
@@ -42,10 +42,10 @@ def to_bytes(state: TrialState, seq: int) -> bytes:
 
 
 def from_bytes(content: bytes, where: str, state: TrialState, *, carried: bool = False) -> int:
-    """Fill a blank state from what `to_bytes` gave, whatever the bytes say; gives the number of its last event.
+    """Fill a blank state from untrusted bytes that `to_bytes` wrote; returns the number of its last event.
 
-    A snapshot of other kernels is refused, as what follows could differ in its bits; unless it is one that the log
-    itself names as the state from which to go on (`carried`).
+    A snapshot of other kernels is refused, because later results could differ in their bits, unless the log itself
+    names it as the state from which the trial continued (`carried`).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", savefile.OtherKernelsWarning)
@@ -118,7 +118,7 @@ def _fill_places(arrays: Arrays, rows: int, state: TrialState) -> None:
     places.previous[:n] = take(arrays, "place_previous", "int64", (n, d), MISSING, last)
     places.held[:n] = take(arrays, "place_held", "int64", (n, d), MISSING, last)
     method = next(iter(state.pools.values())).tables.method if state.pools else None
-    if method is not None and method.impute not in (Impute.TOKEN, Impute.NOTHING):
+    if method is not None and method.impute not in NO_GUESS:
         begun = [person.number for person in state.people.values() if person.last_t >= 0]
         if (places.S[begun] < first).any():
             raise ValueError("a participant who has begun has no pathways")
@@ -127,15 +127,14 @@ def _fill_places(arrays: Arrays, rows: int, state: TrialState) -> None:
 
 
 def _memory_of(state: TrialState) -> Memory:
-    """The memory of any pool: all are alike in size."""
+    """The memory of any pool: all have the same size."""
     return next(iter(state.pools.values())).tables.memory
 
 
 def _link_decisions(state: TrialState) -> None:
     """Find the decisions of every participant in the ledger."""
     ledger, people = state.ledger, list(state.people.values())
-    waits = (ledger.flags & (CREDITED | CLOSED | ABSENT | OUTSIDE) == 0) & np.isnan(ledger.steps.reward)
-    found = (array[: ledger.n].tolist() for array in (ledger.person, ledger.t, waits))
+    found = (array[: ledger.n].tolist() for array in (ledger.person, ledger.t, ledger.waits))
     for row, (number, t, waiting) in enumerate(zip(*found, strict=True)):
         person = people[number]
         # Where nothing but a fall-back was answered, the point is filled in as absent by the next decision.

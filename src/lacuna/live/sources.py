@@ -1,8 +1,8 @@
-"""What a new trial learns from the log of an earlier one, before anybody is enrolled.
+"""Warm start: what a new trial learns from the log of an earlier one, before anybody is enrolled.
 
-Every decision of the earlier log that was learned from becomes a `given` event of a ghost: a participant under its old
-pseudonym, who never comes back. Fall-backs and absent points are not learned from; where nobody asked, there is the
-same gap. A reward is the last one that was reported.
+Every decision that the earlier trial learned from becomes a `given` event of a *ghost*: a participant under the old
+pseudonym, who makes no requests. Fall-backs and absent points are skipped and leave the same gaps. A reward is the last
+one that was reported.
 
 Components and actions must be the same in both trials, or a mapping says what they are called now::
 
@@ -11,8 +11,8 @@ Components and actions must be the same in both trials, or a mapping says what t
     [actions]
     message = "prompt"
 
-What the mapping does not name keeps its name. A component that has no counterpart, and a value that does not exist in
-the new trial, count as missing.
+Names that the mapping omits stay the same. A component without a counterpart, and a value that does not exist in the
+new trial, count as missing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Key = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Translation:
-    """What the components and actions of an earlier trial are called in a new one.
+    """The names of an earlier trial's components and actions in a new one.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class Translation:
                 )
 
     def component(self, name: str) -> str:
-        """The name of a component of the earlier trial now."""
+        """The new name of a component."""
         return self.components.get(name, name)
 
     def action(self, name: str) -> str:
-        """The name of an action of the earlier trial now."""
+        """The new name of an action."""
         return self.actions.get(name, name)
 
     @property
@@ -95,16 +95,16 @@ class Translation:
         return [name for name in self.old.context.names if self.component(name) not in self.new.context.names]
 
     def context(self, context: Mapping[str, Any]) -> dict[str, Any]:
-        """A context in the names of the new trial."""
+        """A context with the new names."""
         known = self.new.context.names
         return {self.component(name): value for name, value in context.items() if self.component(name) in known}
 
     def number(self, action: int) -> int:
-        """The number of an action now."""
+        """The new number of an action."""
         return self.new.actions.index(self.action(self.old.actions[whole_number("action", action, 0)]))
 
     def prob(self, prob: Any) -> list[float] | None:
-        """Probabilities of the actions now; those of actions that have become one add up."""
+        """The probabilities of the new actions; those of merged actions add up."""
         if prob is None:
             return None
         found = [0.0] * len(self.new.actions)
@@ -115,7 +115,7 @@ class Translation:
 
 @dataclass
 class Source:
-    """What there is to learn from the log of an earlier trial.
+    """The events that a new trial learns from the log of an earlier one.
 
     Attributes
     ----------
@@ -126,13 +126,13 @@ class Source:
     mapping
         The mapping as plain data; None if there was none.
     events
-        What is learned, in order, as the inputs of events.
+        The inputs of the events, in order.
     people, decisions, rewards
-        How many participants there are, decisions of theirs, and decisions of these that have a reward.
+        The numbers of participants, of their decisions, and of decisions with a reward.
     unread
-        How many values and rewards do not exist in the new trial, and count as missing.
+        How many values and rewards are invalid in the new trial, and so count as missing.
     late, erased
-        How many decisions lie beyond the horizon of the new trial, and how many events were erased from the log.
+        How many decisions lie beyond the new horizon, and how many events were erased from the log.
     dropped
         Components that the new trial does not have.
     """
@@ -152,7 +152,7 @@ class Source:
 
     @property
     def about(self) -> str:
-        """What was learned and what was not, in one sentence."""
+        """A summary in one sentence: what was learned and what was not."""
         parts = [
             f"learned from {counted(self.decisions, 'decision')} of {counted(self.people, 'earlier participant')}, "
             f"{self.rewards:,} with a reward"
@@ -188,7 +188,7 @@ def read_mapping(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
 
 
 def read_source(path: str | os.PathLike[str], file: TrialFile, mapping: str | os.PathLike[str] | None = None) -> Source:
-    """Read what a new trial can learn from the exported log of an earlier one.
+    """Read the exported log of an earlier trial for a new one to learn from.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def read_source(path: str | os.PathLike[str], file: TrialFile, mapping: str | os
     file
         The trial file of the new trial.
     mapping
-        A file that says what components and actions are called now; not needed if they are the same.
+        A file with the new names of components and actions; not needed if they are the same.
     """
     if file.pool == "each":
         raise ValueError("[trial] pool is 'each', so what earlier participants did would teach nobody; choose another")
@@ -235,7 +235,7 @@ def _check_same(old: TrialFile, new: TrialFile) -> None:
 
 
 class _Reader:
-    """Turns the events of an earlier log into those of a new one."""
+    """Converts the events of an earlier log to events of the new one."""
 
     def __init__(self, translation: Translation, source: Source, path: str) -> None:
         self.translation, self.source, self.path = translation, source, path
@@ -247,7 +247,7 @@ class _Reader:
         self.delivered: dict[tuple[str, int], bool] = {}
 
     def read(self, entries: Iterable[Entry]) -> None:
-        """Find all rewards first: they may come long after their decisions."""
+        """Read all rewards first, because they may come long after their decisions."""
         found: list[tuple[Entry, dict[str, Any]]] = []
         for entry in entries:
             if entry.body is None:
@@ -266,7 +266,7 @@ class _Reader:
             self._end(p, "withdrawn")
 
     def _note(self, body: Mapping[str, Any]) -> None:
-        """Take in what is needed before the decisions: groups and rewards."""
+        """Collect what the decisions need: groups and rewards."""
         if body["kind"] == "enrol":
             self.groups[body["p"]] = body["group"]
         elif body["kind"] == "outcome":
@@ -320,7 +320,7 @@ class _Reader:
         self.last[p] = -1
 
     def _outcome(self, p: str, t: int) -> None:
-        """The last reward that was reported; a decision without one is closed, as none will come."""
+        """Add the last reported reward; close a decision without one, because none will come."""
         reward, delivered = self.reward.get((p, t)), self.delivered.get((p, t))
         try:
             reward = read_reward(reward, self.new)
@@ -343,21 +343,21 @@ class _Reader:
 
 
 def learn_from(source: Source, state: TrialState, begin: Body, secret: str) -> tuple[list[Body], list[Key]]:
-    """Let a trial that begins learn from a source; gives its events so far, and the keys of its decisions.
+    """Learn from a source when a trial begins; returns the events so far, and the keys of the decisions.
 
     Parameters
     ----------
     source
         What `read_source` gave.
     state
-        Of the new trial, which is moved on.
+        Of the new trial; it is modified.
     begin
-        The first event, whose time all others have.
+        The first event; all others get its time.
     secret
         Fingerprint of the new trial's secret.
     """
     if source.secret == secret:
-        # A participant would have the pseudonym, and the draws, of the ghost that it was.
+        # A participant would get the pseudonym and the draws of its own ghost.
         raise ValueError("the earlier trial has the same secret as this one; begin this one with another seed")
     bodies, keys = [begin], list[Key]()
 

@@ -1,8 +1,8 @@
 """The state of a trial: after event n, a function of events 1 … n and of the draws key.
 
-An event has inputs, which came from outside, and outputs, which are computed. `TrialState.apply` takes the inputs of
-one event, moves the state on and gives the outputs. Running a trial and replaying its log both call it: so there is one
-algorithm, and a replay compares what it gives with what was logged.
+An event has inputs, which come from outside, and outputs, which are computed. `TrialState.apply` takes the inputs of
+one event, updates the state and returns the outputs. Running a trial and replaying its log both call it. So there is
+one algorithm, and a replay compares its outputs with the logged ones.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _MOST_DIGESTS = 100
 
 
 class TrialState:
-    """All that a trial is after some events.
+    """The complete state of a trial after some events.
 
     Parameters
     ----------
     file
         The trial file.
     draws_key
-        From which every draw follows.
+        The key that determines every draw.
     numbers
-        What `Numbers.written` gave when the trial began; they are worked out anew if it begins now.
+        The value of `Numbers.written` when the trial began; None if it begins now, to compute them.
     """
 
     def __init__(self, file: TrialFile, draws_key: DrawsKey, numbers: Any = None) -> None:
@@ -58,11 +58,11 @@ class TrialState:
         self.ledger, self.places = Ledger(K, d), Places(K, d)
         self.updates = 0
         self.update_keys: dict[str, dict[str, int]] = {}
-        """What the updates that had a key gave."""
+        """The results of updates that had a key."""
         self.enrolled = 0
         self._key = key_words(draws_key)
         self._step: Callable[..., int] | None = None
-        """`move_on` for the types of this trial, which all its pools share."""
+        """`move_on`, compiled for the argument types of this trial."""
         self._learns_at_once = file.update_every == "each"
         self._desk = _desk(draws_per_step(self.rules, d), K, self.n_actions)
         self._nothing = np.full(d, MISSING, dtype=np.int64)
@@ -70,7 +70,7 @@ class TrialState:
         self._sets: dict[tuple[int, ...], NDArray[np.int64]] = {}
         self._alone = [np.array([a]) for a in range(self.n_actions)]
         self._all = self.action_set(range(self.n_actions))
-        self.fallback_prob = fixed_probabilities(file.fallback)
+        self._fallback_prob = fixed_probabilities(file.fallback)
         self._apply: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "enrol": self._enrol, "decision": self._decision, "given": self._given, "fallback": self._fallback,
             "outcome": self._outcome, "close": self._close, "end": self._end, "rebuild": self._rebuild,
@@ -78,7 +78,7 @@ class TrialState:
         }  # fmt: skip
 
     def _allocations(self) -> dict[str, Allocation]:
-        """The rule of the file, and its fixed probabilities for the beginning."""
+        """The allocation rule of the file, and its fixed probabilities during burn-in."""
         file, K, A = self.file, self.settings.pathways, self.n_actions
         given, parameters = file.rule.parameters, dict[str, Any]()
         if file.rule.name == "softmax":
@@ -94,27 +94,27 @@ class TrialState:
         }
 
     def action_set(self, allowed: Sequence[int]) -> NDArray[np.int64]:
-        """The actions allowed in a decision as kernels take them, if the bounds can be met."""
+        """The allowed actions as kernels take them; an error if the bounds cannot be met."""
         found = self._sets.get(key := tuple(allowed))
         if found is None:
             found = self._sets[key] = action_set(key, self.allocations["learned"])
         return found
 
     def apply(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Take in one event by its inputs, and give its outputs."""
+        """Apply one event, given its inputs, and return its outputs."""
         change = self._apply.get(body["kind"])
         return change(body) if change is not None else {}
 
     # --- participants ------------------------------------------------------------------------------------------------
 
     def pool_key(self, p: str, group: str | None) -> str:
-        """The pool to which a participant belongs."""
+        """The key of a participant's pool."""
         if self.file.pool == "group":
             return f"group:{group}"
         return p if self.file.pool == "each" else "all"
 
     def pool_of(self, person: Person) -> Pool:
-        """The pool of a participant, made when it is first needed."""
+        """The pool of a participant, created when first needed."""
         if person.pool not in self.pools:
             many = self.file.pool == "each"
             self.pools[person.pool] = Pool(self.space, self.n_actions, self.settings, many=many)
@@ -134,7 +134,7 @@ class TrialState:
     def _move_on(
         self, person: Person, t: int, coded: NDArray[np.int64], allowed: NDArray[np.int64], policy: str = "learned"
     ) -> int:
-        """Let a context arrive after the last decision of a participant, if there is one; gives the next action."""
+        """Take in a context after a participant's last decision, if there is one; returns the next action."""
         ledger, pool, row = self.ledger, self.pool_of(person), person.last_row
         to_credit = to_teach = False
         if row >= 0:
@@ -159,7 +159,7 @@ class TrialState:
 
     @property
     def _basis(self) -> str:
-        """First 8 bytes of SHA-256 of all that the decision on the desk read."""
+        """First 8 bytes of SHA-256 of all values that the last decision read."""
         return hashlib.sha256(self._desk.read[: self._desk.n_read[0]].tobytes()).hexdigest()[:16]
 
     def missed(self, person: Person, t: int) -> int | None:
@@ -170,14 +170,14 @@ class TrialState:
     def _take_context(
         self, person: Person, t: int, at: int, coded: NDArray[np.int64], allowed: NDArray[np.int64], policy: str
     ) -> tuple[int, int]:
-        """Let a context arrive, after those missed before it; gives how many were missed, and the action."""
+        """Take in a context and the missed ones before it; returns how many were missed, and the action."""
         gap = self.missed(person, t)
         if gap is None:
             person.last_row = -1
         else:
             for missed in range(person.last_t + 1, t):
                 self._move_on(person, missed, self._nothing, self._alone[self.file.absent])
-                if missed not in person.rows:  # otherwise a fall-back was the answer there, and is what was done
+                if missed not in person.rows:  # otherwise a fall-back was given there
                     row = self.ledger.add(person.number, missed, at, self.file.absent, ABSENT)
                     person.rows[missed] = row
                 person.last_row = person.rows[missed]
@@ -188,7 +188,7 @@ class TrialState:
     # --- learning ----------------------------------------------------------------------------------------------------
 
     def _learn(self, row: int, person: Person) -> None:
-        """Learn from one decision all that can be learned now: in the order in which an agent does."""
+        """Learn from one decision whatever is due, in the order in which an agent learns."""
         to_credit, to_teach = self.ledger.is_due(row)
         if to_credit or to_teach:
             self.pool_of(person).learn(row, self.ledger, to_credit=to_credit, to_teach=to_teach)
@@ -217,7 +217,7 @@ class TrialState:
         return {**gave, "pools": digests}
 
     def _in_order(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        """Rows by pool, each in the order of pseudonyms and decision points, whatever the order of arrival."""
+        """Rows by pool, sorted by pseudonym and decision point, so that the order of arrival does not matter."""
         people, whose = list(self.people.values()), self.ledger.person
         rank = np.empty(len(people), dtype=np.int64)
         rank[sorted(range(len(people)), key=lambda i: (people[i].pool, people[i].p))] = np.arange(len(people))
@@ -236,7 +236,7 @@ class TrialState:
 
     @property
     def stale(self) -> bool:
-        """Whether a reward was corrected that a planner has taken in."""
+        """Whether a reward was corrected after a planner took it in."""
         return any(pool.stale for pool in self.pools.values())
 
     # --- decisions ---------------------------------------------------------------------------------------------------
@@ -244,8 +244,7 @@ class TrialState:
     def _decision(self, body: Mapping[str, Any]) -> dict[str, Any]:
         person, t, at = self.people[body["p"]], body["t"], milliseconds(body["at"])
         coded = self.schema.read(body["context"]).coded
-        allowed = self.action_set(body["allowed"]) if body["available"] else self._alone[self.file.absent]
-        randomised = allowed.size > 1
+        randomised = (allowed := self._allowed(body)).size > 1
         policy = "burn-in" if randomised and self._is_burning_in(person) else "learned"
         gap, action = self._take_context(person, t, at, coded, allowed, policy)
         outputs = {
@@ -269,7 +268,7 @@ class TrialState:
         return outputs
 
     def _note(self, person: Person, t: int, at: int, action: int, asked: int) -> None:
-        """Keep a decision until it can be learned from; at the horizon it is the last."""
+        """Store a decision until it can be learned from; the one at the horizon is the last."""
         row = self.ledger.add(person.number, t, at, action)
         person.rows[t] = person.waiting[t] = person.last_row = row
         person.asked = asked
@@ -277,7 +276,7 @@ class TrialState:
             self._terminate(person)
 
     def _terminate(self, person: Person) -> None:
-        """Let the last decision lead nowhere; where it ended is drawn from the model, for there is no context."""
+        """End the episode with the last decision; without a context, the final state is drawn from the model."""
         person.ended = "terminated"
         if person.last_row >= 0:
             self.ledger.end(person.last_row)
@@ -285,45 +284,48 @@ class TrialState:
             person.last_row = -1
 
     def version_of(self, person: Person) -> int:
-        """The version of what a participant's decisions are based on."""
+        """The version of the policy of a participant."""
         pool = self.pool_of(person)
         return pool.taught + pool.credited if self._learns_at_once else self.updates
 
     def _is_burning_in(self, person: Person) -> bool:
-        burn_in = self.file.burn_in
-        if burn_in is None:
+        if (burn_in := self.file.burn_in) is None:
             return False
         if burn_in.decisions is not None and person.asked < burn_in.decisions:
             return True
         return burn_in.enrolled is not None and self.enrolled < burn_in.enrolled
 
     def probabilities(self, person: Person) -> NDArray[np.float64]:
-        """Probability of each action for a participant where it stands, if all actions are allowed."""
+        """Probability of each action in a participant's current state, if all actions are allowed."""
         policy = "burn-in" if self._is_burning_in(person) else "learned"
         moment = Moment(self._key, person.words, person.last_t, person.number, -1, to_credit=False, to_teach=False)
         trial = self.ledger.steps, self.places.standing, self._desk
         choose(moment, self.allocations[policy], self._all, trial, self.pool_of(person).learner)
         return self._desk.p.copy()
 
-    def fallback(self, person_words: NDArray[np.uint64], t: int) -> tuple[int, float]:
-        """The fall-back of a decision point: the action, and the number drawn."""
-        fill_numbers(self._key, person_words, t, FALLBACK, self._desk.choice)
+    def fallback(
+        self, who: NDArray[np.uint64], t: int, allowed: NDArray[np.int64] | None = None
+    ) -> tuple[int, list[float], float | None]:
+        """The fall-back at a decision point: the action, its probabilities, and the random number, if one was drawn."""
+        fill_numbers(self._key, who, t, FALLBACK, self._desk.choice)
+        prob = self._fallback_prob if allowed is None else fixed_probabilities(self.file.fallback, allowed)
         u = float(self._desk.choice[0])
-        return int(sample_action(self.fallback_prob, u)), u
+        return int(sample_action(prob, u)), prob.tolist(), None if allowed is not None and allowed.size == 1 else u
 
     def _fallback(self, body: Mapping[str, Any]) -> dict[str, Any]:
         p, t, person = body["p"], body["t"], self.people.get(body["p"])
-        if body["reason"] == "ended" or (person is not None and self._was_absent(person, t)):
-            action, prob, u = self.file.absent, [float(a == self.file.absent) for a in range(self.n_actions)], None
-        else:
-            action, u = self.fallback(words(p), t)
-            prob = self.fallback_prob.tolist()
-        if person is not None and t not in person.rows:
+        allowed = self._allowed(body) if "allowed" in body else self._all
+        row = -1 if person is None else person.rows.get(t, -1)
+        if body["reason"] == "ended" or (row >= 0 and self.ledger.has(row, ABSENT)):
+            allowed = self._alone[self.file.absent]
+        action, prob, u = self.fallback(words(p), t, allowed)
+        if person is not None and row < 0:
             person.rows[t] = self.ledger.add(person.number, t, milliseconds(body["at"]), action, OUTSIDE)
         return {"action": action, "prob": prob, "u": u, "policy": "fallback", "randomised": u is not None}
 
-    def _was_absent(self, person: Person, t: int) -> bool:
-        return t in person.rows and self.ledger.has(person.rows[t], ABSENT)
+    def _allowed(self, body: Mapping[str, Any]) -> NDArray[np.int64]:
+        """The actions that a request leaves: only the one for absence if the participant is not available."""
+        return self.action_set(body["allowed"]) if body["available"] else self._alone[self.file.absent]
 
     # --- what happens later ------------------------------------------------------------------------------------------
 
@@ -345,7 +347,7 @@ class TrialState:
         return {"used": used, "revision": int(ledger.revision[row])}
 
     def closings(self, person: Person, t: int, told: int | None) -> list[tuple[int, str]]:
-        """The decisions of a participant to be closed before a context arrives, and why; `told` has its reward now."""
+        """Which decisions a new context closes, and why; the reward of decision `told` comes with the context."""
         reward, found = self.file.reward, dict[int, str]()
         if waiting := [old for old in person.waiting if old != told]:
             if reward.wait is not None and reward.wait.decisions is not None:
@@ -357,7 +359,7 @@ class TrialState:
         return sorted(found.items())
 
     def overdue(self, at: str) -> list[tuple[str, int]]:
-        """The decisions whose reward has been awaited for too long at a time: participant and decision point."""
+        """The decisions whose reward is overdue at a time: participant and decision point."""
         wait = self.file.reward.wait
         if wait is None or wait.hours is None:
             return []

@@ -1,7 +1,7 @@
-"""The steps of `learn` for decisions that are kept until their reward and their next context are there.
+"""The steps of `learn`, taken separately because rewards and next contexts arrive late.
 
-`Agent` takes the five steps at once. A trial takes *foresee* when the next context arrives, and keeps the pathways with
-the decision. *Improve*, *teach* and *plan* follow when the decision is due, with the pathways as they were kept.
+`Agent` takes the five steps at once. A trial takes *foresee* when the next context arrives, and stores the pathways
+with the decision. *Improve*, *teach* and *plan* follow when the decision is due, with the stored pathways.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from lacuna.live.allocation import Allocation, allocate
 from lacuna.live.units import fill_probabilities
 from lacuna.methods.memory import IMPATIENCE, NO_STATE, Experience, Learner, Memory, PlanTable
 from lacuna.methods.settings import Rules
-from lacuna.methods.table import Impute
+from lacuna.methods.table import NO_GUESS, Impute
 from lacuna.methods.voting import sample_action
 from lacuna.models.looking import pairs_before, unknown_after
 
-_NOTHING, _TOKEN = int(Impute.NOTHING), int(Impute.TOKEN)
+_NOTHING = int(Impute.NOTHING)
 
 NO_ROOM = -1
-"""What `move_on` gives instead of an action if there is no room for the counts of a decision."""
+"""Returned by `move_on` instead of an action if there is no room for the counts of a decision."""
 
 
 class Steps(NamedTuple):
-    """What decisions led to, as kernels see it: a row for each.
+    """The transitions of all decisions as kernels see them, a row per decision.
 
-    `S` and `S_next` are the pathways before and after, as states, `previous` and `seen` the contexts. `reward` is not a
-    number as long as it is not known. `pairs` is that of `Experience`.
+    `S` and `S_next` are the pathways before and after, as states, `previous` and `seen` the contexts. `reward` is NaN
+    until it is known. `pairs` is that of `Experience`.
     """
 
     S: NDArray[np.int32]
@@ -48,7 +48,7 @@ class Steps(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where participants stand: pathways as states and codes, the last context, and the values carried forward."""
+    """The current state of every participant: pathways as states and codes, last context, values carried forward."""
 
     S: NDArray[np.int64]
     C: NDArray[np.int64]
@@ -57,10 +57,10 @@ class Standing(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A decision point, as far as its draws and its learning go.
+    """A decision point: what fixes its random numbers, and what to learn before the choice.
 
     `key` and `person` are those of `fill_numbers`. `place` is the participant's row in `Standing`; `row` that of its
-    last decision, -1 if an episode begins. What is to be learned from that one now is its reward (`to_credit`), its
+    last decision, -1 if an episode begins. From that decision the trial now learns the reward (`to_credit`), the
     transition (`to_teach`), or both.
     """
 
@@ -74,9 +74,9 @@ class Moment(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Room for the numbers of one decision: those drawn, and those that the decision rests on.
+    """Scratch arrays for one decision: its random numbers, its probabilities, and the values that it read.
 
-    `read` is filled with all values that were read, ``n_read[0]`` of them.
+    `read` holds the values that were read, ``n_read[0]`` of them.
     """
 
     imputation: Uniforms
@@ -92,10 +92,10 @@ def move_on(
     moment: Moment, observation: NDArray[np.int64], allocation: Allocation, allowed: NDArray[np.int64],
     trial: tuple[Steps, Standing, Desk], learner: Learner,
 ) -> int:  # fmt: skip
-    """Let a context arrive, learn from the last decision what is to be learned now, and choose an action.
+    """Take in a context, learn from the last decision if it is due, and choose an action.
 
-    Gives the action, or `NO_ROOM` if the counts have to grow before anything can be learned: then `learn_row` and
-    `choose` are left to do. Whatever stands in the learner's own place is lost.
+    Returns the action, or `NO_ROOM` if the counts must grow first: then the caller still has to call `learn_row` and
+    `choose`. Overwrites the learner's own pathways.
     """
     steps, standing, desk = trial
     own = standing_at(moment.place, standing, learner)
@@ -117,7 +117,7 @@ def choose(
     moment: Moment, allocation: Allocation, allowed: NDArray[np.int64], trial: tuple[Steps, Standing, Desk],
     learner: Learner,
 ) -> int:  # fmt: skip
-    """Choose among the allowed actions where a participant stands; the desk then holds all that this rests on."""
+    """Choose one of the allowed actions for a participant; the desk then holds every value that the choice used."""
     _, standing, desk = trial
     own = standing_at(moment.place, standing, learner)
     allocate(allocation, own.rules, own.memory, own.planner, allowed, desk.units)
@@ -131,7 +131,7 @@ def choose(
 
 @inner
 def standing_at(place: int, standing: Standing, learner: Learner) -> Learner:
-    """The same learner, standing where a participant does."""
+    """The same learner, with the pathways of a participant."""
     own = learner.memory
     S, C, previous, held = standing.S[place], standing.C[place], standing.previous[place], standing.held[place]
     memory = Memory(
@@ -153,7 +153,7 @@ def standing_at(place: int, standing: Standing, learner: Learner) -> Learner:
 
 @inner
 def note_values(rules: Rules, memory: Memory, planner: PlanTable | None, desk: Desk) -> None:
-    """Note all that a decision reads: pathways, their Q and `tried`, the highest reward, what a planner adds."""
+    """Copy all values that a decision reads: pathways, their Q and `tried`, the highest reward, what a planner adds."""
     K, A = memory.S.shape[0], memory.Q.shape[1]
     n = 0
     for k in range(K):
@@ -183,7 +183,7 @@ def note_values(rules: Rules, memory: Memory, planner: PlanTable | None, desk: D
 
 @inner
 def arrive(row: int, observation: NDArray[np.int64], steps: Steps, learner: Learner, uniforms: Uniforms) -> None:
-    """Let a context arrive after the decision in `row`: impute, keep the pathways with the decision, and move on."""
+    """Take in the context after the decision in `row`: impute, store the pathways with the decision, and move on."""
     memory = learner.memory
     experience = Experience(
         steps.action[row], steps.reward[row], steps.terminated[row], is_complete(memory.previous),
@@ -205,7 +205,7 @@ def arrive(row: int, observation: NDArray[np.int64], steps: Steps, learner: Lear
 def learn_row(row: int, to_credit: bool, to_teach: bool, steps: Steps, learner: Learner) -> None:
     """Learn from one decision in the order in which an agent does: its reward, its transition, or both.
 
-    There must be room for its counts. Whatever stands in the learner's place is lost.
+    There must be room for its counts. Overwrites the learner's own pathways.
     """
     experience = stand_at(row, steps, learner)
     if to_credit:
@@ -220,7 +220,7 @@ def learn_row(row: int, to_credit: bool, to_teach: bool, steps: Steps, learner: 
 def teach_rows(rows: NDArray[np.int64], first: int, steps: Steps, learner: Learner) -> int:
     """Count the transitions of the decisions in these rows, from number `first` on, while there is room for counts.
 
-    Gives the number of the first that was not counted. Whatever stands in the learner's place is lost.
+    Returns the number of the first that was not counted. Overwrites the learner's own pathways.
     """
     for n in range(first, rows.shape[0]):
         if not fits(learner, learner.planner):
@@ -231,32 +231,32 @@ def teach_rows(rows: NDArray[np.int64], first: int, steps: Steps, learner: Learn
 
 @kernel
 def credit_rows(rows: NDArray[np.int64], steps: Steps, learner: Learner) -> None:
-    """Take in the rewards of the decisions in these rows. Whatever stands in the learner's place is lost."""
+    """Take in the rewards of the decisions in these rows. Overwrites the learner's own pathways."""
     for n in range(rows.shape[0]):
         improve(stand_at(rows[n], steps, learner), learner.rules, learner.memory, learner.planner, learner.evidence)
 
 
 @kernel
 def plan_rows(rows: NDArray[np.int64], steps: Steps, learner: Learner) -> None:
-    """Improve Q by what the model says, once for each of these rows. Whatever stands in the learner's place is lost."""
+    """Plan once for each of these rows. Overwrites the learner's own pathways."""
     for n in range(rows.shape[0]):
         plan(stand_at(rows[n], steps, learner), learner, learner.planner)
 
 
 @inner
 def stand_at(row: int, steps: Steps, learner: Learner) -> Experience:
-    """Put the learner where it stood when the context after a decision had arrived; gives what it experienced."""
+    """Restore the pathways as they were when the context after a decision arrived; returns the experience."""
     memory, layout = learner.memory, learner.layout
     for k in range(memory.S.shape[0]):
         memory.S[k], memory.S_next[k] = memory.first[k] + steps.S[row, k], memory.first[k] + steps.S_next[row, k]
     copy_into(memory.previous, steps.previous[row])
     copy_into(memory.held, steps.seen[row])
-    if learner.rules.impute not in (_NOTHING, _TOKEN):
+    if learner.rules.impute not in NO_GUESS:
         for k in range(memory.S.shape[0]):
             first = memory.first[k]
             memory.C[k], memory.C_next[k] = pack(memory.S[k] - first, layout), pack(memory.S_next[k] - first, layout)
     return Experience(
         steps.action[row], steps.reward[row], steps.terminated[row], is_complete(memory.previous),
-        # What is carried forward is not needed here: its array takes the context, in the type that kernels know.
+        # `held` is not needed here, so its array holds the context, as the int64 that kernels take.
         decode(memory.held, layout), steps.pairs[row],
     )  # fmt: skip

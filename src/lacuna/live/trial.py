@@ -22,6 +22,7 @@ from lacuna.live.requests import (
     read_reward,
     read_truth,
     request_digest,
+    restrictions,
 )
 from lacuna.live.sources import Source, read_source
 from lacuna.live.state import TrialState
@@ -43,7 +44,7 @@ MAX_FALLBACKS = 100_000
 
 
 class Trial:
-    """A trial that is running: it decides, learns, and keeps a log from which everything can be computed again.
+    """A running trial: it decides, learns, and writes a log from which everything can be replayed.
 
     Make one with `Trial.create` or `Trial.open`.
 
@@ -98,15 +99,15 @@ class Trial:
         file
             The trial file.
         store
-            Where the log is kept, if not where the file says: ``"sqlite:walk.db"``, or ``"memory:"`` for a simulation.
+            Where to keep the log, if not where the file says: ``"sqlite:walk.db"``, or ``"memory:"`` for a simulation.
         seed
-            Take the secret from a seed, for tests and simulations. Otherwise it is random, and kept in a file of its
-            own beside the store, which must be backed up.
+            Derive the secret from a seed, for tests and simulations. Otherwise it is random, and stored in a file
+            beside the store. Back that file up.
         source
-            The exported log of an earlier trial, from which to learn before anybody is enrolled; or what
-            `lacuna.live.sources.read_source` gave, if components or actions are named otherwise now.
+            The exported log of an earlier trial, to learn from before anybody is enrolled. If components or actions
+            have new names, the result of `lacuna.live.sources.read_source`.
         clock
-            Gives the time as the log writes it.
+            Returns the time as the log writes it.
         """
         found = file if isinstance(file, TrialFile) else TrialFile.read(os.fspath(file))
         secret = Secret.create() if seed is None else Secret.from_seed(seed)
@@ -115,9 +116,9 @@ class Trial:
 
     @classmethod
     def open(cls, where: str | os.PathLike[str], *, clock: Callable[[], str] = now) -> Trial:
-        """Go on with a trial: `where` is its trial file, its store, or the address of the store.
+        """Open a trial to continue it: `where` is its trial file, its store, or the address of the store.
 
-        A trial file that was changed since the trial began is refused, apart from ``[store]`` and ``[service]``.
+        A trial file that changed since the trial began is refused, apart from ``[store]`` and ``[service]``.
         """
         store, path, file = open_store(where)
         try:
@@ -131,7 +132,7 @@ class Trial:
             raise
 
     def close(self) -> None:
-        """Release the store. To do it again is harmless."""
+        """Release the store. Closing twice is harmless."""
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -147,7 +148,7 @@ class Trial:
 
     @exclusive
     def enrol(self, participant: str, group: str | None = None) -> None:
-        """Enrol a participant; with pools by group, its group is named now and never changes."""
+        """Enrol a participant; with pools by group, give the group now: it never changes."""
         p = self.secret.pseudonym(participant)
         read_group(group, self.file)
         if p in self.state.people:
@@ -159,7 +160,7 @@ class Trial:
 
     @exclusive
     def end(self, participant: str, how: str) -> None:
-        """Let a participant end: ``"terminated"``, the trial is over, or ``"withdrawn"``, what comes is not known."""
+        """End a participant's trial: ``"terminated"`` if it is over, ``"withdrawn"`` if what follows is unknown."""
         one_of("how", how, ("terminated", "withdrawn"))
         person = self._person(participant)
         if person.ended is not None:
@@ -182,22 +183,22 @@ class Trial:
         allowed: str | Sequence[str] | None = None, previous: Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Decision:  # fmt: skip
-        """Decide for a participant at decision point `t`; asked again, it gives the same answer.
+        """Decide for a participant at decision point `t`; a repeated request gets the first answer.
 
         Parameters
         ----------
         participant, t
-            Who, and at which decision point, counted by the app from 0.
+            Who, and the decision point, which the app counts from 0.
         context
-            A value for each component of the trial file. What is left out, None or unknown is missing.
+            A value for each component of the trial file. Values that are left out, None or invalid are missing.
         available
-            Whether the participant can be treated now; if not, the action is the one for absence.
+            Whether the participant is available for treatment; if not, the action is the one for absence.
         allowed
-            The actions that may be chosen: a list, or the name of a set of the trial file.
+            The allowed actions: a list, or the name of a set of the trial file.
         previous
-            ``{"t": …, "reward": …}``: the reward of an earlier decision, reported on the way.
+            ``{"t": …, "reward": …}``: the reward of an earlier decision, reported with this request.
         extra
-            Whatever should be in the log besides; short texts, 4 KB.
+            Anything else for the log: short texts and numbers, up to 4 KB.
         """
         p, t = self.secret.pseudonym(participant), read_point(t)
         asked: dict[str, Any] = {
@@ -211,11 +212,10 @@ class Trial:
         self, p: str, t: int, reading: Reading, asked: dict[str, Any], previous: Mapping[str, Any] | None
     ) -> Decision:
         request, person = request_digest(reading, asked), self.state.people.get(p)
-        if (seq := self.store.find(p, t)) is not None:
-            return self._repeat(p, t, seq, request)
         events = [] if previous is None else self._reported(p, previous)
+        if (seq := self.store.find(p, t)) is not None:
+            return self._repeat(p, t, seq, request, events)
         if person is None and self.file.unknown == "enrol":
-            read_group(None, self.file)
             events.append({"kind": "enrol", "p": p, "group": None, "ghost": False})
         if reading.invalid and self.file.on_invalid == "refuse":
             raise ValueError(f"the context cannot be read: {', '.join(map(shown, reading.invalid))}")
@@ -225,7 +225,7 @@ class Trial:
         }  # fmt: skip
         reason = self._why_fallback(person, t, reading)
         if reason is not None:
-            events.append({"kind": "fallback", "reason": reason} | common)
+            events.append({"kind": "fallback", "reason": reason} | restrictions(asked, self.file) | common)
         else:
             if person is not None:
                 told = events[0]["t"] if events and events[0]["reward"] is not None else None
@@ -241,7 +241,7 @@ class Trial:
         return [] if found is None else [found]
 
     def _why_fallback(self, person: Person | None, t: int, reading: Reading) -> str | None:
-        """Why what was learned cannot be used for a decision; None if it can."""
+        """The reason for a fall-back; None if the learned policy can decide."""
         if person is None:
             if self.file.unknown == "refuse":
                 raise ValueError("this participant is not enrolled")
@@ -257,18 +257,19 @@ class Trial:
         found = self.state.closings(person, t, told)
         return [{"kind": "close", "p": person.p, "t": old, "why": why} for old, why in found]
 
-    def _repeat(self, p: str, t: int, seq: int, request: str) -> Decision:
-        """Answer what was answered before."""
+    def _repeat(self, p: str, t: int, seq: int, request: str, reported: list[dict[str, Any]]) -> Decision:
+        """Repeat an earlier answer; the reward that came with the request may be new."""
         body = check(self.store.entry(seq))
         if body is None:
             raise StoreError(f"the decision was erased from the log: event {seq}")
         text = "asked again, with another request" if (differs := body["request"] != request) else "asked again"
-        self.writer.commit([{"kind": "note", "p": p, "t": t, "text": text, "request": request}])
+        note = {"kind": "note", "p": p, "t": t, "text": text, "request": request}
+        self.writer.commit([*reported, note])
         return Decision.of(body, self.file, repeated=True, differs=differs)
 
     @exclusive
     def answered(self, participant: str, t: int) -> Decision | None:
-        """Look up what was decided at a decision point; None if nothing was. Nothing is logged."""
+        """Look up the decision at a decision point; None if there is none. Nothing is logged."""
         seq = self.store.find(self.secret.pseudonym(participant), read_point(t))
         body = None if seq is None else check(self.store.entry(seq))
         return None if body is None else Decision.of(body, self.file, repeated=True)
@@ -278,27 +279,26 @@ class Trial:
         self, participant: str, t: int, context: Context, action: str, *, prob: Any = None, fallback: bool = False,
         extra: Mapping[str, Any] | None = None,
     ) -> Decision:  # fmt: skip
-        """Take in a decision that was made elsewhere: it is learned from.
+        """Take in a decision that was made elsewhere, and learn from it.
 
         Parameters
         ----------
         participant, t, context, extra
             As in `decide`.
         action
-            What was done.
+            The action taken.
         prob
-            The probability with which each action was drawn; None if it is not known.
+            The probability with which each action was drawn; None if unknown.
         fallback
-            Whether the app drew it from the fall-backs that were handed out; then it must be the one that was.
+            Whether the action is the fall-back handed out for this decision point; this is checked.
         """
         person, t = self._person(participant), read_point(t)
         number, reading = read_action("the action", action, self.file), self.file.context.read(context)
         chances = read_prob(prob, self.file)
         if read_truth("fallback", fallback):
-            drawn, _ = self.state.fallback(person.words, t)
+            drawn, chances, _ = self.state.fallback(person.words, t)
             if number != drawn:
                 raise ValueError(f"the fall-back at t {t} was {self.file.actions[drawn]!r}, not {action!r}")
-            chances = self.state.fallback_prob.tolist()
         if chances is not None and chances[number] == 0:
             raise ValueError(f"prob says that {action!r} could not be drawn; it must be above 0 for what was done")
         asked = {"action": number, "prob": chances, "fallback": fallback} | read_more(extra)
@@ -319,14 +319,14 @@ class Trial:
 
     @exclusive
     def fallbacks(self, participant: str, t: int, n: int = 1) -> list[str]:
-        """Give the actions for decision points `t` … `t + n - 1` without a network: they need no record to be known."""
+        """Return the fall-backs for decision points `t` … `t + n - 1`, for an app without a network; logs nothing."""
         p = words(self.secret.pseudonym(participant))
         first, last = read_point(t), read_point(t + whole_number("n", n, 1, MAX_FALLBACKS) - 1)
         return [self.file.actions[self.state.fallback(p, point)[0]] for point in range(first, last + 1)]
 
     @exclusive
     def probabilities(self, participant: str) -> dict[str, float]:
-        """The probabilities by which the next action would be drawn in the context that is known; it only looks."""
+        """The probabilities of the next action in the last known context; nothing changes."""
         person = self._person(participant)
         if person.last_t < 0:
             raise ValueError("this participant has no context yet")
@@ -336,31 +336,33 @@ class Trial:
 
     @exclusive
     def outcome(self, participant: str, t: int, reward: float | None, *, delivered: bool | None = None) -> Outcome:
-        """Report the reward of a decision, whenever it is known; a second one corrects the first."""
+        """Report the reward of a decision, at any time; a second report corrects the first."""
         person, t = self._person(participant), read_point(t)
         event = self._outcome_event(person.p, t, reward, delivered)
-        if event is None:
-            ledger, row = self.state.ledger, person.rows[t]
-            return Outcome(ledger.uses(row), int(ledger.revision[row]), repeated=True)
-        body = self.writer.commit([event])[-1]
-        return Outcome(body["used"], body["revision"])
+        if event is not None and (body := self.writer.commit([event])[-1])["reward"] is not None:
+            return Outcome(body["used"], body["revision"])
+        ledger, row = self.state.ledger, person.rows[t]
+        return Outcome(ledger.uses(row), int(ledger.revision[row]), repeated=event is None)
 
     def _outcome_event(self, p: str, t: int, reward: Any, delivered: bool | None) -> dict[str, Any] | None:
-        """The event of a reward; None if it says nothing new."""
+        """The event of a reward; None if it equals the last report."""
         person, value = self.state.people.get(p), read_reward(reward, self.file)
         if person is None or t not in person.rows:
             raise ValueError(f"there is no decision at t {t} of this participant")
         if delivered is not None:
-            read_truth("delivered", delivered)
-        if self.state.ledger.knows(person.rows[t], value, delivered):
+            delivered = read_truth("delivered", delivered)
+        ledger, row = self.state.ledger, person.rows[t]
+        if ledger.knows(row, value, delivered):
             return None
+        # If only `delivered` is new, no reward is corrected.
+        value = None if ledger.knows(row, value, None) else value
         return {"kind": "outcome", "p": p, "t": t, "reward": value, "delivered": delivered, "app_at": None}
 
     @exclusive
     def update(self, key: str | None = None) -> dict[str, Any]:
-        """Learn from everything that is due; gives the new version, and how many decisions were taught and credited.
+        """Learn from everything that is due; returns the new version, and how many decisions were taught and credited.
 
-        With the key of an update that was made before, that one is answered again.
+        A key that was used before repeats the answer of that update.
         """
         if key is not None and not (isinstance(key, str) and key.isprintable() and 1 <= len(key) <= 64):
             raise ValueError(f"key is {shown(key)}; it must be a text of 1 to 64 printable characters")
@@ -380,17 +382,17 @@ class Trial:
 
     @exclusive
     def snapshot(self) -> None:
-        """Keep the state as it is, so that recovery begins here."""
+        """Store the state now, so that recovery starts here."""
         self.writer.snapshot()
 
     @exclusive
     def decisions(self) -> pl.DataFrame:
-        """All decision points so far, a row for each, as `lacuna.record.table.decision_table` gives them."""
+        """The table of `lacuna.record.table.decision_table`: all decision points so far, a row for each."""
         with extras_named():
             from lacuna.record.table import decision_table  # noqa: PLC0415  an app that only decides needs no tables
         return decision_table(self.store.read(), self.file)
 
     @property
     def head(self) -> Head:
-        """The end of the log; who notes it down elsewhere can prove later that nothing before it was rewritten."""
+        """The end of the log. Write it down elsewhere to prove later that nothing before it was rewritten."""
         return self.store.head

@@ -1,11 +1,11 @@
-"""Probabilities in whole units of 2**-32: exact as floats, adding up to 1 in every order, never outside their bounds.
+"""Probabilities in whole units of 2**-32: exact as floats, adding up to exactly 1, never outside their bounds.
 
-With the units m_a that are wanted for each of n actions and the bounds lo_a and hi_a of its probability,
+With the wanted units m_a of each of n actions and the bounds lo_a and hi_a of its probability,
 
     n_a = clip(m_a + τ, least_a, most_a)      least_a = ⌈lo_a · 2^32⌉      most_a = ⌊hi_a · 2^32⌋      Σ n_a = 2^32
 
-This is the projection on what the bounds allow: τ is the largest whole number that does not make the sum too large. The
-units then left, fewer than n, go to one action each.
+This is the projection onto the bounds: τ is the largest integer for which the sum does not exceed 2^32. The units then
+left, fewer than n, go to one action each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, fsum
 from numbers import Real
 from typing import Any
 
@@ -24,7 +24,7 @@ from lacuna.kernels.compiled import kernel
 from lacuna.validation import shown
 
 UNITS = 2**32
-"""The units that the actions of one decision share."""
+"""The units of probability 1."""
 
 
 @kernel
@@ -47,7 +47,7 @@ def share_out(
     wanted: NDArray[np.int64], least: NDArray[np.int64], most: NDArray[np.int64], allowed: NDArray[np.int64],
     units: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Give the allowed actions the units nearest to those wanted that keep the bounds and add up to 2**32.
+    """Fill the units of the allowed actions: nearest to those wanted, within bounds, adding up to 2**32.
 
     ``wanted[i]`` belongs to the action ``allowed[i]``. The caller has made sure that the bounds can be met.
     """
@@ -74,7 +74,7 @@ def share_out(
         if left > 0 and 0 < units[a] < most[a]:
             units[a] += 1
             left -= 1
-    # What is impossible stays so, unless no other action has room.
+    # Probability 0 stays 0, unless no other action has room.
     for i in range(n):
         a = allowed[i]
         if left > 0 and units[a] == 0 and most[a] > 0:
@@ -84,13 +84,13 @@ def share_out(
 
 @kernel
 def fill_probabilities(units: NDArray[np.int64], p: NDArray[np.float64]) -> None:
-    """Fill `p` with the probabilities that units stand for, exactly."""
+    """Fill `p` with the exact probabilities of these units."""
     for a in range(units.shape[0]):
         p[a] = units[a] * 2.0**-32
 
 
 def decision_probabilities(units: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the probabilities that units stand for, exactly; `sample_action` draws an action by them.
+    """Return the exact probabilities of these units; `sample_action` draws an action by them.
 
     Examples
     --------
@@ -102,22 +102,31 @@ def decision_probabilities(units: NDArray[np.int64]) -> NDArray[np.float64]:
     return p
 
 
-def fixed_probabilities(p: Sequence[float]) -> NDArray[np.float64]:
-    """Give fixed probabilities as multiples of 2**-32 that add up to 1 exactly.
+def fixed_probabilities(p: Sequence[float], allowed: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """Return fixed probabilities as multiples of 2**-32 that add up to 1 exactly.
+
+    If only some actions are allowed, their probabilities are scaled to add up to 1; uniform if all of them are 0.
 
     Examples
     --------
     >>> fixed_probabilities([1 / 3, 1 / 3, 1 / 3]).sum()
     np.float64(1.0)
+    >>> fixed_probabilities([0.2, 0.2, 0.6], np.array([0, 2]))
+    array([0.25, 0.  , 0.75])
     """
-    wanted = np.array([nearest_units(float(x)) for x in p], dtype=np.int64)
-    units, n = np.zeros_like(wanted), wanted.shape[0]
-    share_out(wanted, np.zeros_like(wanted), np.full(n, UNITS), np.arange(n), units)
+    n = len(p)
+    chosen = np.arange(n) if allowed is None else allowed
+    left = [float(p[a]) for a in chosen]
+    if len(left) < n:
+        total = fsum(left)
+        left = [x / total if total > 0 else 1 / len(left) for x in left]
+    wanted, units = np.array([nearest_units(x) for x in left], dtype=np.int64), np.zeros(n, dtype=np.int64)
+    share_out(wanted, np.zeros_like(units), np.full(n, UNITS), chosen, units)
     return decision_probabilities(units)
 
 
 def exact_probability(what: str, value: Any) -> Fraction:
-    """Give a probability exactly as it is written, or say what is wrong.
+    """Return a probability exactly as it is written, or raise an error.
 
     Examples
     --------
@@ -134,7 +143,7 @@ def exact_probability(what: str, value: Any) -> Fraction:
 
 
 def within(lo: Fraction, hi: Fraction) -> tuple[int, int]:
-    """Give the least and the most units between two bounds; the least is larger if there are none.
+    """Return the least and the most units between two bounds; the least is larger if there are none.
 
     Examples
     --------

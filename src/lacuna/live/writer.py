@@ -1,10 +1,11 @@
-"""The one writer of a trial: it computes events and stores them, and its memory is never ahead of the store."""
+"""The single writer of a trial: it computes events and stores them; its memory is never ahead of the store."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from lacuna.live import snapshot
@@ -21,11 +22,11 @@ from lacuna.record.store import SNAPSHOTS_KEPT, Body, Store, StoreError, sqlite_
 SNAPSHOT_EVERY = 1000
 """Events between two snapshots, apart from those at updates."""
 SHARE_BETWEEN = 50
-"""A snapshot holds every decision, so in a long log there are more events between two: this part of it."""
+"""A snapshot holds every decision, so in a long log two snapshots are this share of the log apart: 1/50."""
 
 
 class Writer:
-    """Computes the events of a trial, and stores them before anything is answered.
+    """Computes the events of a trial, and stores them before it answers.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class Writer:
     draws_key
         Of the trial.
     clock
-        Gives the time as the log writes it.
+        Returns the time as the log writes it.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class Writer:
 
     @property
     def state(self) -> TrialState:
-        """The state after the last event; computed from the store again if it had to be thrown away."""
+        """The state after the last event; recovered from the store after a failed write."""
         if self._state is None:
             self._state = recover(self.store, self._draws_key)
             self.seq = self.store.head.seq
@@ -63,10 +64,10 @@ class Writer:
     def commit(
         self, events: list[dict[str, Any]], *, key: tuple[str, int] | None = None, at: str | None = None
     ) -> list[dict[str, Any]]:
-        """Compute events and store them durably, all or none; gives their bodies.
+        """Compute events and store them durably, all or none; returns their bodies.
 
-        If they cannot be stored, memory is ahead of the store: it is thrown away, and computed from the store again
-        when it is needed.
+        If they cannot be stored, the state in memory is ahead of the store. It is dropped, and recovered from the store
+        when next needed.
         """
         state, at = self.state, at or self.clock()
         bodies, last = list[Body](), self.seq + len(events)
@@ -76,21 +77,21 @@ class Writer:
                 body |= state.apply(body)
                 bodies.append(body)
             self.store.append(bodies, [] if key is None else [(*key, last)])
+            self.seq = last
         except BaseException:
             self._state = None
             raise
-        self.seq = last
         if last - self._last_snapshot >= max(SNAPSHOT_EVERY, last // SHARE_BETWEEN):
             self.try_snapshot()
         return bodies
 
     def try_snapshot(self) -> None:
-        """Take a snapshot if that is possible. What was asked for is stored, so it is answered in any case."""
+        """Take a snapshot if possible. The events are stored already, so a failure must not prevent the answer."""
         with suppress(StoreError):
             self.snapshot()
 
     def snapshot(self) -> None:
-        """Keep the state as it is, so that recovery begins here."""
+        """Store the state now, so that recovery starts here."""
         state, seq = self.state, self.seq
         self._last_snapshot = seq
         content = snapshot.to_bytes(state, seq)
@@ -98,10 +99,18 @@ class Writer:
         self.commit([{"kind": "snapshot", "of": seq, "digest": hashlib.sha256(content).hexdigest()}])
 
 
+def _write_secret(secret: Secret, path: Path) -> None:
+    """Write the secret; one that is there may be left of a beginning that was killed before its first event."""
+    try:
+        secret.write(path)
+    except FileExistsError as error:
+        raise FileExistsError(f"{error}; if it is of a trial that never began, move it away") from error
+
+
 def begin_trial(
     file: TrialFile, store: str | None, secret: Secret, source: Source | None, clock: Callable[[], str]
 ) -> Writer:
-    """Begin a trial, if need be with what an earlier one learned: the store, the secret beside it, the first events."""
+    """Begin a trial, if wanted with a warm start: create the store, the secret beside it, and the first events."""
     url, at = store if store is not None else file.store, clock()
     body = {"seq": 0, "kind": "begin", "at": at} | begin_body(file, secret.fingerprint, secret.draws_key)
     state, bodies, keys = begin_state(body, secret.draws_key), [body], list[Key]()
@@ -111,13 +120,13 @@ def begin_trial(
     opened: Store = MemoryStore(file.name) if path is None else SqliteStore.create(path, file.name)
     try:
         if path is not None:
-            secret.write(secret_path(path))
+            _write_secret(secret, secret_path(path))
         try:
             if source is not None:
                 opened.put_source(source.content)
             opened.append(bodies, keys)
         except BaseException:
-            # Without its first event there is no trial: its secret would only be in the way of the next attempt.
+            # Without its first event there is no trial, and its secret would block the next attempt.
             if path is not None:
                 secret_path(path).unlink()
             raise

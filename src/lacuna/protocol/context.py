@@ -1,6 +1,6 @@
-"""What an app says about a participant, read as an observation: categories and binned numbers.
+"""The context that an app reports about a participant, read as an observation: categories and binned numbers.
 
-A number x is in bin ``number of edges <= x``. Whatever cannot be read counts as missing and is named as invalid.
+A number x is in bin ``number of edges <= x``. An invalid value counts as missing, and is reported as invalid.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lacuna.kernels.space import MISSING, Space
 from lacuna.validation import shown
 
 MAX_TEXT = 64
-"""Most characters of a name or a text in a context: no free text gets into the log."""
+"""Most characters of a name or a text in a context, to keep free text out of the log."""
 MAX_EXACT = 2**53
-"""Whole numbers up to this size are the same number to every reader of JSON."""
+"""Integers up to this size are exact in every reader of JSON."""
 
 _MOST_DIGITS = 10**MAX_TEXT
 _NUMPY = (np.bool_, np.integer, np.floating)
@@ -60,7 +60,7 @@ class Categories:
         return {_apart(value): code for code, value in enumerate(self.values)}
 
     def read(self, value: Scalar) -> tuple[int, Scalar] | None:
-        """Give the code of a value and the value as declared, or None if it is none of the values."""
+        """Return the code of a value and the value as declared, or None if it is none of the values."""
         code = self._codes.get(_apart(value))
         return None if code is None else (code, self.values[code])
 
@@ -97,7 +97,7 @@ class Bins:
         return len(self.edges) + 1
 
     def read(self, value: Scalar) -> tuple[int, Scalar] | None:
-        """Give the bin of a number and the number as a float, or None if it is no number in the range."""
+        """Return the bin of a number and the number as a float, or None if it is no number in the range."""
         if isinstance(value, bool | str):
             return None
         low, high = self.range
@@ -120,14 +120,14 @@ Component = Categories | Bins
 
 
 class Reading(NamedTuple):
-    """A context as it was understood."""
+    """A context after reading."""
 
     coded: NDArray[np.int64]
-    """The observation: a code for each component, `MISSING` where there is none."""
+    """The observation: a code for each component, or `MISSING`."""
     raw: dict[str, Scalar | None]
-    """The values of all components in order, fit for JSON; None where nothing was said."""
+    """The values of all components in order, fit for JSON; None where no value was reported."""
     invalid: tuple[str, ...]
-    """Names of the components that could not be read, then those that are none, in alphabetical order."""
+    """Names of the components with invalid values, then unknown names in alphabetical order."""
 
 
 class ContextSchema:
@@ -164,13 +164,13 @@ class ContextSchema:
         return self.space.names
 
     def read(self, context: Mapping[Any, Any] | None) -> Reading:
-        """Read a context; None is one that says nothing.
+        """Read a context; None is an empty one.
 
         A component that is not in it, or is None, is missing. One that cannot be read is missing and named as invalid;
         its value stays in `raw` if it is a text of at most 64 characters, a finite number or a truth value.
         """
         if context is self._last.raw and not self._last.invalid:
-            # A trial reads a request, and then the event that it became, which holds what was understood.
+            # A trial reads each context twice: from the request, and from its event.
             return self._last
         if context is None:
             context = {}
@@ -211,7 +211,7 @@ _ABSENT = object()
 
 
 def wrong_name(what: str, name: object) -> list[str]:
-    """Give a sentence about a name that is none.
+    """List what is wrong with a name.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def wrong_name(what: str, name: object) -> list[str]:
 
 
 def wrong_values(what: str, values: Sequence[Any]) -> list[str]:
-    """Give a sentence about everything that is wrong with the values of a component."""
+    """List everything that is wrong with the values of a component."""
     if not values:
         return [f"{what} has no values; it must have at least one"]
     wrong = [
@@ -241,7 +241,7 @@ def wrong_values(what: str, values: Sequence[Any]) -> list[str]:
 
 
 def wrong_bins(what: str, edges: Sequence[Any], limits: Sequence[Any]) -> list[str]:
-    """Give a sentence about everything that is wrong with the edges and the range of a component."""
+    """List everything that is wrong with the edges and the range of a component."""
     wrong = wrong_range(f"{what}: range", limits)
     if not edges or not all(_is_finite(edge) for edge in edges):
         return [*wrong, f"{what}: edges is {shown(list(edges))}; it must be at least one number, all finite"]
@@ -256,14 +256,14 @@ def wrong_bins(what: str, edges: Sequence[Any], limits: Sequence[Any]) -> list[s
 
 
 def wrong_range(what: str, limits: Sequence[Any]) -> list[str]:
-    """Give a sentence about a range that is not two finite numbers, the smaller one first."""
+    """List what is wrong with a range, which must be two finite numbers, the smaller one first."""
     if len(limits) == 2 and all(map(_is_finite, limits)) and limits[0] < limits[1]:
         return []
     return [f"{what} is {shown(list(limits))}; it must be two finite numbers, the smaller one first"]
 
 
 def number_text(value: float) -> str:
-    """Write a number as short as it can be read back, whole ones without a point.
+    """Write a number with as few digits as possible, whole numbers without a point.
 
     Examples
     --------
@@ -299,12 +299,12 @@ def _canonical(value: Scalar) -> Scalar:
 
 
 def _apart(value: Scalar) -> Any:
-    """A value as a key by which true is not 1."""
+    """A value as a dictionary key that distinguishes true from 1."""
     return (value,) if isinstance(value, bool) else value
 
 
 def _plain(value: Any) -> Scalar | None:
-    """A scalar in its Python type, or None; no code of the value's own class runs."""
+    """A scalar as a plain Python value, or None; no code of the value's own class runs."""
     kind = type(value)
     plain: Scalar | None = None
     if kind is str or kind is float or kind is int or kind is bool:
@@ -318,7 +318,7 @@ def _plain(value: Any) -> Scalar | None:
     elif issubclass(kind, np.longdouble):
         plain = np.longdouble.__float__(value)
     elif issubclass(kind, np.timedelta64):
-        # NumPy has spans of time among its whole numbers.
+        # NumPy counts time spans among its integers.
         plain = None
     elif issubclass(kind, _NUMPY):
         plain = np.generic.item(value)
@@ -326,7 +326,7 @@ def _plain(value: Any) -> Scalar | None:
 
 
 def _kept(value: Scalar | None) -> Scalar | None:
-    """An invalid value as the log keeps it: short and fit for JSON, or None."""
+    """An invalid value for the log: short and fit for JSON, or None."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT and _is_unicode(value) else None
     if isinstance(value, float):
@@ -335,14 +335,14 @@ def _kept(value: Scalar | None) -> Scalar | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be written at all; half of a surrogate pair cannot."""
+    """Whether a text is valid Unicode; half of a surrogate pair is not."""
     return re.search("[\ud800-\udfff]", text) is None
 
 
 def _key_text(key: Any) -> str:
-    """The name of a component that is none, as the log keeps it."""
+    """The name of an unknown component, for the log."""
     plain = _plain(key)
     if isinstance(plain, str):
         return re.sub("[\ud800-\udfff]", "?", plain[:MAX_TEXT])
-    # What is no text is named by its type: its own text may be anything.
+    # A name that is no text is logged by its type, because its own text could be anything.
     return f"a key of the type {type(key).__name__}"[:MAX_TEXT]

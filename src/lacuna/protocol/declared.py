@@ -1,4 +1,4 @@
-"""What the tables of a trial file declare, checked beyond types: settings, allocation, reward, time of updates."""
+"""The declarations of a trial file, checked beyond types: settings, allocation, reward, time of updates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SLACK = 1e-9
 
 
 class Rule(NamedTuple):
-    """How values become probabilities, before the bounds."""
+    """The rule that turns values into probabilities, before the bounds."""
 
     name: RuleName
     parameters: tuple[float, ...] = ()
@@ -40,7 +40,7 @@ class BurnIn(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """How long a reward is waited for: one of the two."""
+    """How long to wait for a reward: one of the two is given."""
 
     hours: float | None
     decisions: int | None
@@ -55,7 +55,7 @@ class UpdateAt(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation:
-    """How actions are drawn; actions are numbers here."""
+    """How actions are drawn; actions are given by number."""
 
     rule: Rule
     bounds: tuple[tuple[float, float], ...]
@@ -66,7 +66,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Reward:
-    """What a reward can be, and how long it is waited for."""
+    """The range of rewards, and how long to wait for one."""
 
     range: tuple[float, float] | None
     wait: Wait | None
@@ -75,7 +75,7 @@ class Reward:
 
 
 def read_settings(data: Mapping[str, Any], wrong: list[str]) -> Settings | None:
-    """Complete the settings; None if something is wrong, with a sentence for each thing."""
+    """Complete the settings; None if something is wrong. Adds a sentence for every fault to `wrong`."""
     before = len(wrong)
     method = data.get("method", DEFAULT.method)
     if not isinstance(method, str) or method not in METHODS:
@@ -134,7 +134,7 @@ def read_update_at(table: UpdateTable, wrong: list[str]) -> UpdateAt | None:
 
 
 def wrong_actions(actions: Sequence[str], absent: str) -> list[str]:
-    """Give a sentence about everything that is wrong with the actions."""
+    """List everything that is wrong with the actions."""
     wrong = [line for i, action in enumerate(actions) for line in wrong_name(f"[trial] actions[{i}]", action)]
     twice = dict.fromkeys(action for action in actions if actions.count(action) > 1)
     wrong += [f"[trial] actions has {shown(action)} twice; names must differ" for action in twice]
@@ -145,7 +145,7 @@ def wrong_actions(actions: Sequence[str], absent: str) -> list[str]:
 
 
 def read_allocation(table: AllocationTable, actions: Sequence[str], wrong: list[str]) -> Allocation:
-    """Complete the allocation for these actions; adds a sentence for everything that is wrong."""
+    """Complete the allocation for these actions; adds a sentence for every fault."""
     n = len(actions)
     if table.fallback is not None:
         wrong += _wrong_probabilities("[allocation] fallback", table.fallback, n)
@@ -167,7 +167,7 @@ def read_allocation(table: AllocationTable, actions: Sequence[str], wrong: list[
 
 
 def read_reward(table: RewardTable, wrong: list[str]) -> Reward:
-    """Complete what is said about rewards; adds a sentence for everything that is wrong."""
+    """Complete the declaration of rewards; adds a sentence for every fault."""
     low, high = -MAX_REWARD, MAX_REWARD
     if table.range is not None:
         faults = wrong_range("[reward] range", table.range)

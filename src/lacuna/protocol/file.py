@@ -1,4 +1,4 @@
-"""A trial as a TOML file: checked whole; its digest tells whether two files declare the same trial."""
+"""A trial as a TOML file, checked completely; equal digests mean that two files declare the same trial."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from lacuna.validation import nearest, shown
 
 
 class TrialFileError(ValueError):
-    """Everything that is wrong with a trial file, one sentence a line."""
+    """All faults of a trial file, one sentence per line."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrialFile:
-    """A checked trial file, with everything that it leaves out filled in.
+    """A checked trial file, with defaults filled in.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class TrialFile:
 
     @classmethod
     def read(cls, path: str | Path) -> TrialFile:
-        """Read and check a trial file; a wrong one gives a sentence for everything that is wrong."""
+        """Read and check a trial file; the error has a sentence for every fault."""
         try:
             # Some editors put a mark before the first character, which TOML does not know.
             text = Path(path).read_text(encoding="utf-8-sig")
@@ -119,17 +119,17 @@ class TrialFile:
 
     @property
     def absent(self) -> int:
-        """The action where nobody asks, and where a participant is not available."""
+        """The action if there is no request, or the participant is not available."""
         return self.trial.actions.index(self.trial.absent)
 
     @property
     def pool(self) -> Literal["all", "each", "group"]:
-        """What learns together."""
+        """Which participants learn together."""
         return self.trial.pool
 
     @property
     def update_every(self) -> Literal["batch", "each"]:
-        """Whether pools learn when told to, or with every event."""
+        """Whether pools learn at each `update`, or with every event."""
         return self.trial.update.every
 
     @property
@@ -139,12 +139,12 @@ class TrialFile:
 
     @property
     def unknown(self) -> Literal["fallback", "enrol", "refuse"]:
-        """What a participant gets who is not enrolled."""
+        """The response to a participant who is not enrolled."""
         return self.trial.unknown
 
     @property
     def on_invalid(self) -> Literal["missing", "fallback", "refuse"]:
-        """What an invalid value in a context does."""
+        """The response to an invalid value in a context."""
         return self.trial.on_invalid
 
     @property
@@ -154,7 +154,7 @@ class TrialFile:
 
     @property
     def rule(self) -> Rule:
-        """How values become probabilities, before the bounds."""
+        """The rule that turns values into probabilities, before the bounds."""
         return self.allocation.rule
 
     @property
@@ -164,7 +164,7 @@ class TrialFile:
 
     @property
     def fallback(self) -> tuple[float, ...]:
-        """The probabilities where nothing learned can be used."""
+        """The probabilities when the learned policy cannot be used."""
         return self.allocation.fallback
 
     @property
@@ -181,8 +181,8 @@ class TrialFile:
     def content(self) -> dict[str, dict[str, Any]]:
         """All that the file declares as plain data, defaults filled in, without ``[store]`` and ``[service]``.
 
-        A key that is added to trial files later may enter only where it differs from its default: otherwise no trial
-        that is under way could be opened again.
+        A key that is added to trial files later may enter only if it differs from its default: otherwise running trials
+        could not be opened any more.
         """
         at = self.update_at
         update: dict[str, str] = {"every": self.update_every}
@@ -210,7 +210,7 @@ class TrialFile:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the content, in hexadecimal; the order of the components counts, that of other keys does not."""
+        """SHA-256 of the content, in hexadecimal; it depends on the order of components, not on that of other keys."""
         whole = self.content | {"order": self.context.names}
         return hashlib.sha256(_canonical(whole).encode()).hexdigest()
 
@@ -246,6 +246,8 @@ def _parts(data: Mapping[str, Any], folder: Path, wrong: list[str]) -> dict[str,
     if "trial" in tables and (trial := read_table(TrialTable, tables["trial"], ("trial",), wrong)) is not None:
         parts |= {"trial": trial, "update_at": read_update_at(trial.update, wrong)}
         wrong += wrong_actions(trial.actions, trial.absent)
+        if (trial.pool, trial.unknown) == ("group", "enrol"):
+            wrong.append("[trial] unknown is 'enrol', but with pool = 'group' no request can enrol: none names a group")
         if allocation is not None:
             parts["allocation"] = read_allocation(allocation, trial.actions, wrong)
     if (reward := read_table(RewardTable, tables.get("reward", {}), ("reward",), wrong)) is not None:

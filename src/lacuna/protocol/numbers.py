@@ -24,7 +24,7 @@ class Numbers(NamedTuple):
 
     @classmethod
     def of(cls, file: TrialFile) -> Numbers:
-        """Work them out."""
+        """Compute them."""
         logistic = file.rule.name == "logistic"
         return cls(file.settings.rules, log(file.rule.parameters[1]) if logistic else 0.0)
 

@@ -1,4 +1,4 @@
-"""The tables of a trial file as models, and every complaint about them as a sentence with its place."""
+"""The tables of a trial file as models, and their errors as sentences that name the place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPONENTS = "{ values = [ … ] } or { edges = [ … ], range = [ … ] }"
 
 
 class Table(BaseModel):
-    """A table of a trial file: no other keys, no value in another type, no change afterwards."""
+    """A table of a trial file: strict types, no unknown keys, frozen."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -62,19 +62,19 @@ class TrialTable(Table):
     actions: Annotated[list[str], Field(min_length=1)]
     """The names of the actions; their numbers are 0, 1, …"""
     absent: str
-    """The action where nobody asks, and where a participant is not available."""
+    """The action if there is no request, or the participant is not available."""
     pool: Literal["all", "each", "group"] = "all"
-    """What learns together: all participants, each alone, or the groups named at enrolment."""
+    """Which participants learn together: all, each alone, or the groups named at enrolment."""
     update: Annotated[UpdateTable, BeforeValidator(_update)] = UpdateTable()
     """``"batch"`` or ``"each"``, or a table ``{ every, at, zone }`` for a daily update."""
     horizon: Count | None = None
     """Most decisions of a participant, who is terminated after them."""
     unknown: Literal["fallback", "enrol", "refuse"] = "fallback"
-    """What a participant gets who is not enrolled."""
+    """The response to a participant who is not enrolled."""
     on_invalid: Literal["missing", "fallback", "refuse"] = "missing"
-    """What an invalid value in a context does."""
+    """The response to an invalid value in a context."""
     max_gap: Annotated[int, Field(ge=0, le=100_000)] = 12
-    """Most decision points in a row that nobody asked for and that are filled in as absent."""
+    """Most consecutive decision points without a request that are filled in as absent."""
 
 
 class SoftmaxTable(Table):
@@ -209,7 +209,7 @@ Read = TypeVar("Read", bound=Table)
 
 
 def read_table(model: type[Read], data: Any, where: tuple[str, ...], wrong: list[str]) -> Read | None:
-    """Read a table by its model; a wrong one gives None, and a sentence for everything that is wrong."""
+    """Read a table by its model; None if something is wrong, with a sentence for every fault."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -220,7 +220,7 @@ def read_table(model: type[Read], data: Any, where: tuple[str, ...], wrong: list
 
 
 def place_of(where: tuple[int | str, ...]) -> str:
-    """Give the place of a key in a trial file.
+    """Return the place of a key in a trial file.
 
     Examples
     --------

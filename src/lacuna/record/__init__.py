@@ -1,1 +1,1 @@
-"""The log of a trial: where it is kept, the keys from which its draws follow, and the tables made from it."""
+"""The log of a trial: its stores, the keys of its random draws, and the tables made from it."""

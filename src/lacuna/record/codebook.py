@@ -26,24 +26,24 @@ FILES: dict[str, str] = {
 }
 """Every file that an export can have."""
 
-_MISSING = "not told, or told and invalid: null in coded, true in missing"
+_MISSING = "not reported, or reported and invalid: null in coded, true in missing"
 
 
 def codebook(
     history: History, table: pl.DataFrame, begin: str, files: Iterable[str], treatment: str | None = None
 ) -> dict[str, Any]:
-    """Give the codebook as plain data.
+    """Return the codebook as plain data.
 
     Parameters
     ----------
     history, table
-        The decision points, and what `table_of` gives for them.
+        The decision points, and their `table_of`.
     begin
-        Chain of event 0 in hexadecimal digits, by which the trial is known.
+        Chain of event 0 in hexadecimal digits, which identifies the trial.
     files
         Names of the files of the export.
     treatment
-        The action that counts as treatment, if it was named.
+        The action that counts as treatment, if named.
     """
     file, asked, names = history.file, table.filter(pl.col("policy") != "absent"), list(files)
     book: dict[str, Any] = {
@@ -124,7 +124,7 @@ def _rows(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> list[s
 
 
 def _cell(value: object) -> str:
-    """A text that Markdown shows as it is: names of actions and components may hold anything printable."""
+    """Escape a text for Markdown: names of actions and components may hold anything printable."""
     text = str(value)
     for mark in "\\`*_<>[]|#":
         text = text.replace(mark, f"\\{mark}")

@@ -1,4 +1,4 @@
-"""The kinds of events in the log of a trial, what of each comes from outside, and its time."""
+"""The kinds of events in the log of a trial, their inputs, and their times."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "upgrade": ("provenance", "reason", "state"),
     "redact": ("of", "reason", "sources", "state"),
 }
-"""What comes from outside, besides the number, the kind and the time that every event has; the rest is computed."""
+"""The inputs of each kind, besides the number, kind and time of every event; all other keys are computed."""
+
+IF_RESTRICTED: dict[str, tuple[str, ...]] = {"fallback": ("available", "allowed")}
+"""More of what comes from outside, which an event has only if not every action could be chosen."""
 
 NEUTRAL = frozenset({"note", "redact", "snapshot", "source", "upgrade"})
-"""The kinds after which the state of a trial is the same as before."""
+"""The kinds that do not change the state of a trial."""
 
 
 def now() -> str:
-    """Give the time as the log writes it: UTC, to the millisecond."""
+    """Return the current time as the log writes it: UTC, to the millisecond."""
     seconds, part = divmod(time.time_ns() // 1_000_000, 1000)
     return f"{_to_the_second(seconds)}.{part:03d}Z"
 
@@ -42,7 +45,7 @@ def _to_the_second(seconds: int) -> str:
 
 @lru_cache(maxsize=1)
 def milliseconds(at: str) -> int:
-    """Give a time of the log as a number.
+    """Convert a time of the log to milliseconds since 1970.
 
     Examples
     --------

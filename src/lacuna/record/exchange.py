@@ -1,8 +1,8 @@
-"""The decisions of a trial in the form that tools for analysis read: weighted least squares, and off-policy evaluation.
+"""The decisions of a trial for analysis tools: weighted least squares, and off-policy evaluation.
 
-- Weighted and centred least squares (WCLS), as by ``wcls()`` of the R package MRTAnalysis: a row per decision point,
+- Weighted and centred least squares (WCLS), e.g. ``wcls()`` of the R package MRTAnalysis: a row per decision point,
   with the probability of treatment.
-- The Open Bandit Pipeline: arrays as its ``obtain_batch_bandit_feedback`` gives them.
+- The Open Bandit Pipeline: the arrays that its ``obtain_batch_bandit_feedback`` returns.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from lacuna.validation import nearest, shown
 WCLS: dict[str, str] = {
     "id": "pseudonym of the participant",
     "t": "number of the decision point, counted by the app from 0",
-    "at": "when the request was answered, in UTC; null where nobody asked",
-    "available": "whether the participant could be treated; false where nobody asked",
+    "at": "when the request was answered, in UTC; null if there was no request",
+    "available": "whether the participant was available; false if there was no request",
     "treatment": "1 if the action was the treatment, else 0",
-    "prob": "probability of treatment = 1, whatever was drawn",
-    "outcome": "the reward as it was last reported; null if it never was",
+    "prob": "probability of treatment = 1, whichever action was drawn",
+    "outcome": "the last reported reward; null if none",
     "outcome_missing": "whether no reward was reported",
-    "randomised": "whether the action was drawn, by probabilities that are known",
+    "randomised": "whether the action was drawn with known probabilities",
     "policy": "learned, burn-in, given, fallback or absent",
-    "version": "number of the update on which the decision is based; null for fallback and absent",
+    "version": "number of the update that the decision is based on; null for fallback and absent",
     "in_study": "whether the participant was enrolled, and had not ended before",
 }
 """The meaning of each column, before those of the components."""
 
 
 def treatment_of(file: TrialFile, treatment: str | None = None) -> str:
-    """Give the action that counts as treatment, or say that one must be named.
+    """Return the action that counts as treatment; an error if it must be named.
 
     Parameters
     ----------
     file
         The trial file.
     treatment
-        The action; with two actions it is by default the one that is not for absence.
+        The action. With two actions, the default is the one that is not for absence.
     """
     others = [action for action in file.actions if action != file.trial.absent]
     if treatment is not None:
@@ -58,21 +58,20 @@ def treatment_of(file: TrialFile, treatment: str | None = None) -> str:
 
 
 def wcls_table(table: pl.DataFrame, file: TrialFile, treatment: str | None = None) -> pl.DataFrame:
-    """Give decisions in the columns of weighted and centred least squares.
+    """Return decisions in the columns of weighted and centred least squares.
 
-    Decisions made elsewhere with unknown probabilities are left out, for they cannot be weighted.
+    Decisions made elsewhere with unknown probabilities are left out, because they cannot be weighted.
 
     Parameters
     ----------
     table
-        What `decision_table` gives.
+        The result of `decision_table`.
     file
         The trial file.
     treatment
         The action that counts as treatment; all others count as none.
     """
     treated = treatment_of(file, treatment)
-    kept = [f"{part}_{name}" for name in file.context.names for part in ("raw", "coded", "missing")]
     found = table.with_columns(
         pl.col("participant").alias("id"),
         (pl.col("action") == treated).cast(pl.Int64).alias("treatment"),
@@ -80,22 +79,22 @@ def wcls_table(table: pl.DataFrame, file: TrialFile, treatment: str | None = Non
         pl.col("reward").alias("outcome"),
         pl.col("reward").is_null().alias("outcome_missing"),
     )
-    return found.filter(pl.col("prob").is_not_null()).select([*WCLS, *kept])
+    return found.filter(pl.col("prob").is_not_null()).select(list(wcls_columns(file)))
 
 
 def wcls_columns(file: TrialFile) -> dict[str, str]:
-    """Give the columns of `wcls_table` in order, with the meaning of each."""
+    """Return the columns of `wcls_table` in order, with the meaning of each."""
     whole = columns(file)
     kept = [f"{part}_{name}" for name in file.context.names for part in ("raw", "coded", "missing")]
     return WCLS | {name: whole[name][1] for name in kept}
 
 
 def obp_arrays(table: pl.DataFrame, file: TrialFile) -> dict[str, NDArray[Any]]:
-    """Give decisions as arrays in the layout of the Open Bandit Pipeline: randomised ones that have a reward.
+    """Return decisions as arrays in the layout of the Open Bandit Pipeline: randomised ones that have a reward.
 
-    ``position`` is 0 throughout, for one action is shown at a time; so ``pi_b`` has the shape (n_rounds, n_actions, 1).
-    ``context`` has a column for each value or bin of each component, and one that says whether it is missing;
-    ``context_names`` names them. What an action is like is not known: ``action_context`` is the identity.
+    ``position`` is always 0, because one action is shown at a time; so ``pi_b`` has the shape (n_rounds, n_actions, 1).
+    ``context`` has a column for each value or bin of each component, and one for missing; ``context_names`` names them.
+    Actions have no features: ``action_context`` is the identity.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Export a trial: the decisions, a codebook, the log, and the form that tools for analysis read."""
+"""Export a trial: the decisions, a codebook, the log, and tables for analysis tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lacuna.protocol.file import TrialFile
 from lacuna.record.codebook import FILES, codebook, codebook_text
 from lacuna.record.exchange import obp_arrays, wcls_table
 from lacuna.record.history import History
-from lacuna.record.log import Entry, LogError, check, write_log
+from lacuna.record.log import Entry, LogError, check, read_log, write_log
 from lacuna.record.table import table_of
 from lacuna.validation import shown
 
@@ -28,18 +28,18 @@ def export(
     entries: Iterable[Entry], folder: str | os.PathLike[str], *, wcls: bool = False, obp: bool = False,
     treatment: str | None = None,
 ) -> list[Path]:  # fmt: skip
-    """Write a trial into a folder, and give the files written; `codebook.json` says what is in them.
+    """Export a trial to a folder, and return the files written; `codebook.json` describes them.
 
-    The log alone is needed. Participants appear by their pseudonyms only. The folder is made, empty, or holds an
-    earlier export of the same trial, which is replaced: files of it that are not asked for now are removed, so that all
-    are of one moment. Otherwise nothing is changed.
+    Only the log is needed. Participants appear by their pseudonyms only. The folder must be new, empty, or hold an
+    earlier export of the same trial. That export is replaced, and its other files are removed, so that all files show
+    the same moment.
 
     Parameters
     ----------
     entries
         The log from event 0 on; the chain is verified on the way.
     folder
-        Where to.
+        The folder to write to.
     wcls
         Whether to write the columns for weighted and centred least squares.
     obp
@@ -62,7 +62,7 @@ def export(
     begin = log[0].chain.hex()
     names = {"codebook.json", "codebook.md", "log.jsonl", *content}
     book = codebook(history, table, begin, names, treatment)
-    # The codebook goes first: by it a folder is known as one of this trial, should the rest not get that far.
+    # The codebook comes first: it identifies the trial of the folder, even if the export is interrupted.
     content = {"codebook.json": _json(book), "codebook.md": codebook_text(book).encode()} | content
     where = Path(folder)
     _check_folder(where, begin)
@@ -77,7 +77,7 @@ def export(
 
 
 def file_of(entries: Iterable[Entry]) -> TrialFile:
-    """Give the trial file from the first event of a log."""
+    """Return the trial file from the first event of a log."""
     first = next(iter(entries), None)
     body = None if first is None else check(first)
     if body is None or body["kind"] != "begin":
@@ -86,7 +86,7 @@ def file_of(entries: Iterable[Entry]) -> TrialFile:
 
 
 def _check_folder(folder: Path, begin: str) -> None:
-    """Refuse a folder that holds anything else than an export of this trial."""
+    """Refuse a folder that holds anything but an export of this trial."""
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -95,19 +95,21 @@ def _check_folder(folder: Path, begin: str) -> None:
     for path in found:
         if path.name not in FILES or path.is_symlink() or not path.is_file():
             raise ValueError(f"{folder} holds {shown(path.name)}, which is no file of an export; name a new folder")
-    if found and _begin_of(folder / "codebook.json") != begin:
+    if found and _begin_of(found) != begin:
         raise ValueError(f"{folder} holds the export of another trial; name a new folder")
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Whether a file is what an export that was stopped left behind."""
+    """Whether a file is left over from an interrupted export."""
     return path.suffix == ".part" and any(path.name.startswith(f".{name}.") for name in FILES)
 
 
-def _begin_of(path: Path) -> str | None:
-    """By which trial a codebook was written; None if that cannot be read."""
+def _begin_of(found: list[Path]) -> str | None:
+    """The trial of the codebook in a folder, or of the log if nothing else is there; None if it cannot be read."""
     try:
-        book = json.loads(path.read_bytes())
+        if [path.name for path in found] == ["log.jsonl"]:
+            return next(read_log(found[0])).chain.hex()
+        book = json.loads((found[0].parent / "codebook.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
     begin = book.get("begin") if isinstance(book, dict) else None

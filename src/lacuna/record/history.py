@@ -1,8 +1,8 @@
-"""What became of every decision point, told by the log alone.
+"""The history of every decision point, reconstructed from the log alone.
 
-The log holds what was decided, and what each reward was worth at the time. When a decision was credited follows from
-the events after it: with ``update = "batch"`` at the next update once its reward and its next context or end are there,
-with ``"each"`` at once. So no secret and no learner are needed here.
+The log holds the decisions and the reported rewards. The later events determine when a decision was credited: with
+``update = "batch"`` at the first update after its reward and its next context, or end, are known; with ``"each"`` at
+once. So neither the secret nor a learner is needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lacuna.record.log import START, Entry, Head, LogError, checked, describe
 
 @dataclass
 class Point:
-    """A decision point of one participant: what was decided, and what became of it."""
+    """A decision point of one participant: the decision, and what followed."""
 
     p: str
     t: int
@@ -27,7 +27,7 @@ class Point:
     action: int
     prob: list[float] | None
     at: int | None = None
-    """Milliseconds since 1970; None where nobody asked."""
+    """Milliseconds since 1970; None if there was no request."""
     app_at: str | None = None
     available: bool = True
     randomised: bool = False
@@ -37,30 +37,30 @@ class Point:
     context: Mapping[str, Any] = field(default_factory=dict)
     invalid: frozenset[str] = frozenset()
     reward: float | None = None
-    """As it was last reported, whether it was used or not."""
+    """The last reported reward, used or not."""
     revisions: int = 0
     delivered: bool | None = None
     closed: str | None = None
     ended: str | None = None
     used: float | None = None
-    """What is learned from, or will be."""
+    """The reward that is, or will be, learned from."""
     learned: float | None = None
     by_default: bool = False
     has_next: bool = False
-    """Whether its next context is there, or it is the last of its participant."""
+    """Whether the next context has arrived, or this is the last decision of the participant."""
     is_credited: bool = False
     never: bool = False
-    """Whether nothing will ever be learned from its reward, unless it was already."""
+    """Whether its reward can no longer be learned from, unless it already was."""
 
     @property
     def is_due(self) -> bool:
-        """Whether it is credited at the next occasion."""
+        """Whether its reward can be credited now."""
         return not self.is_credited and not self.never and self.has_next and self.used is not None
 
 
 @dataclass
 class Participant:
-    """Someone of whom the log speaks."""
+    """A participant in the log."""
 
     group: str | None = None
     pool: str | None = None
@@ -73,7 +73,7 @@ class Participant:
 
 
 class History:
-    """All decision points of a log, the participants, and how often what happened.
+    """All decision points of a log, its participants, and the numbers of events.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ class History:
     Attributes
     ----------
     points
-        Of each participant and number of a decision point, in the order in which they became known.
+        By participant and number of the decision point, in the order of the log.
     participants
         By pseudonym.
     kinds
-        How many events of each kind there are.
+        The number of events of each kind.
     redacted
-        How many events were redacted. They are passed over, and what they would have changed is not known.
+        How many events were redacted. They are skipped, so their effects are missing.
     """
 
     def __init__(self, entries: Iterable[Entry], file: TrialFile) -> None:
@@ -103,11 +103,11 @@ class History:
         self.head: Head = START
         self.version = 0
         self.updated: str | None = None
-        """When the last update was."""
+        """The time of the last update."""
         self._waiting: list[Point] = []
-        """What the next update may credit."""
+        """Decisions that the next update may credit."""
         self._corrected: list[Point] = []
-        """Rewards that a planner has taken in, and that it will replace when it is rebuilt."""
+        """Decisions whose reward was corrected after a planner took it in; a rebuild replaces it."""
         self._take: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "enrol": self._enrol, "decision": self._decision, "given": self._given, "fallback": self._fallback,
             "outcome": self._outcome, "close": self._close, "end": self._end, "rebuild": self._rebuild,
@@ -128,7 +128,7 @@ class History:
         self._note_ends()
 
     def in_order(self, *, ghosts: bool = False) -> list[Point]:
-        """The decision points by participant and number; with those of an earlier trial only if asked."""
+        """The decision points by participant and number, without those of ghosts by default."""
         return [
             point
             for (p, _), point in sorted(self.points.items())
@@ -152,7 +152,7 @@ class History:
 
     def _given(self, body: Mapping[str, Any]) -> None:
         prob, action = body["prob"], body["action"]
-        # Drawn elsewhere, but drawn: only an action that could have been another one carries information.
+        # Drawn elsewhere, but randomised if another action was possible.
         point = self._point(body, prob=prob, randomised=prob is not None and 0 < prob[action] < 1)
         point.version, point.reason = body["version"], "fallback" if body["fallback"] else None
         self._arrive(body, point)
@@ -164,7 +164,8 @@ class History:
             return
         who = self.participants.get(p)
         point = self._point(body, prob=body["prob"], randomised=body["randomised"])
-        point.available, point.reason, point.never = known is None, body["reason"], True
+        point.available = known is None and body.get("available", True)
+        point.reason, point.never = body["reason"], True
         enrolled = who is not None and who.is_enrolled
         point.in_study = enrolled and who is not None and (who.ended is None or t <= who.last_t)
         if known is not None:
@@ -179,9 +180,9 @@ class History:
         )  # fmt: skip
 
     def _arrive(self, body: Mapping[str, Any], point: Point) -> None:
-        """Let a context arrive: the decision before has its next one, and those missed in between were absent."""
+        """Take in a context: the decision before it gets its next context, and the missed ones count as absent."""
         who, absent = self._participant(point.p), self.file.absent
-        # Someone whose enrolment was redacted decides all the same.
+        # The enrolment may have been redacted.
         who.is_enrolled, who.pool = True, body["pool"]
         if who.last is not None and point.t - who.last_t - 1 <= self.file.max_gap:
             self._follow(who.last)
@@ -264,7 +265,7 @@ class History:
         self.version, self.updated = body["version"], body["at"]
 
     def _note_ends(self) -> None:
-        """Note how participants ended with their last decision point in the trial."""
+        """Record how each participant ended, at the last decision point in the trial."""
         last = {p: point for (p, _), point in sorted(self.points.items()) if point.in_study}
         for p, point in last.items():
             if p in self.participants:
@@ -272,7 +273,7 @@ class History:
 
 
 def _pass(_: Mapping[str, Any]) -> None:
-    """Most kinds of events change no decision."""
+    """Ignore an event: most kinds change no decision."""
 
 
 def _credit(point: Point) -> None:

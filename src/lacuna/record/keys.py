@@ -1,7 +1,7 @@
-"""The secret of a trial, and the keys and pseudonyms that come from it.
+"""The secret of a trial, and the keys and pseudonyms derived from it.
 
-From the secret, by HMAC-SHA-256: the key of the draws and the key of the identifiers. Who has the secret can foresee
-every allocation. Who has the draws key alone can compute every draw again, and cannot link a pseudonym to a person.
+HMAC-SHA-256 derives the draws key and the identifiers key from the secret. Anyone with the secret can predict every
+allocation. Anyone with only the draws key can recompute every draw, but cannot link a pseudonym to a person.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_CHARACTERS = 200
 
 @dataclass(frozen=True, repr=False)
 class _Key:
-    """32 bytes that must not show up anywhere by accident."""
+    """32 secret bytes, which no message and no `repr` shows."""
 
     value: bytes
     what: ClassVar[str] = "key"
@@ -41,7 +41,7 @@ class _Key:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the bytes, in hexadecimal: tells which key it is, and nothing about it."""
+        """SHA-256 of the bytes, in hexadecimal: it identifies the key without revealing it."""
         return hashlib.sha256(self.value).hexdigest()
 
     def _derived(self, label: bytes) -> bytes:
@@ -52,7 +52,7 @@ class _Key:
         return f"lacuna {cls.what}, format 1"
 
     def write(self, path: str | Path) -> None:
-        """Write the key to a new file that only its owner can read; a file that is there is never overwritten."""
+        """Write the key to a new file that only its owner can read; an existing file is never overwritten."""
         try:
             create_private(Path(path), f"{self._first_line()}\n{self.value.hex()}\n".encode())
         except FileExistsError as error:
@@ -60,12 +60,12 @@ class _Key:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read the key from the file that `write` made, or say what is wrong."""
+        """Read the key from the file that `write` made, or raise an error."""
         try:
             content = Path(path).read_bytes()
         except (OSError, ValueError) as error:
             raise ValueError(f"{path} cannot be read: {error}") from error
-        # What the file holds is not repeated in the message: it may be another secret.
+        # The message does not repeat the content: it may be another secret.
         found = re.fullmatch(rb"%s\r?\n([0-9a-f]{64})\s*" % re.escape(cls._first_line().encode()), content)
         if found is None:
             raise ValueError(
@@ -76,7 +76,7 @@ class _Key:
 
 
 class DrawsKey(_Key):
-    """The key of the draws: with the log, it is all that an auditor needs to compute every draw again.
+    """The key of the draws: with it and the log, an auditor can recompute every draw.
 
     Examples
     --------
@@ -96,9 +96,9 @@ class IdentifiersKey(_Key):
     what = "identifiers key of a trial"
 
     def pseudonym(self, identifier: str) -> str:
-        """Give the pseudonym of a participant: 32 hexadecimal digits.
+        """Return the pseudonym of a participant: 32 hexadecimal digits.
 
-        The message about a wrong identifier does not repeat it: messages get into logs.
+        The error about a wrong identifier does not repeat it, because messages end up in logs.
         """
         if not isinstance(identifier, str) or not 1 <= len(identifier) <= _MOST_CHARACTERS:
             kind = type(identifier).__name__
@@ -113,7 +113,7 @@ class IdentifiersKey(_Key):
 
 
 class Secret(_Key):
-    """The secret of a trial: 32 random bytes, in a file of their own that must be backed up.
+    """The secret of a trial: 32 random bytes, in a file that must be backed up.
 
     Without it no new request can be matched to a participant.
 
@@ -130,17 +130,17 @@ class Secret(_Key):
 
     @classmethod
     def create(cls) -> Secret:
-        """Make a new secret from the randomness of the system."""
+        """Make a new secret from the randomness of the operating system."""
         return cls(secrets.token_bytes(_BYTES))
 
     @classmethod
     def from_seed(cls, seed: int | str) -> Secret:
-        """Make the secret that belongs to a seed, for tests and simulations: it is as easy to guess as the seed."""
+        """Derive a secret from a seed, for tests and simulations: it is as easy to guess as the seed."""
         return cls(hashlib.sha256(f"lacuna secret from the seed {seed}".encode()).digest())
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read the secret from its file, which must be closed to everybody but its owner."""
+        """Read the secret from its file, which nobody but its owner may be able to read."""
         try:
             mode = Path(path).stat().st_mode & 0o777
         except (OSError, ValueError) as error:
@@ -160,12 +160,12 @@ class Secret(_Key):
         return IdentifiersKey(self._derived(b"lacuna identifiers"))
 
     def pseudonym(self, identifier: str) -> str:
-        """Give the pseudonym of a participant: 32 hexadecimal digits."""
+        """Return the pseudonym of a participant: 32 hexadecimal digits."""
         return self.identifiers_key.pseudonym(identifier)
 
 
 def words(pseudonym: str) -> NDArray[np.uint64]:
-    """Give a pseudonym as the two words of the counter of its draws, little-endian.
+    """Convert a pseudonym to the two counter words of its draws, little-endian.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def words(pseudonym: str) -> NDArray[np.uint64]:
 
 
 def key_words(key: DrawsKey) -> NDArray[np.uint64]:
-    """Give the first 16 bytes of the draws key as the two words of the key of Philox, little-endian."""
+    """Convert the first 16 bytes of the draws key to the two key words of Philox, little-endian."""
     return _two_words(key.value[:16])
 
 

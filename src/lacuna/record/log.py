@@ -1,9 +1,9 @@
 """The log of a trial: events in canonical JSON, each bound to all before it by a chain of SHA-256.
 
 ``body_hash`` = SHA-256(body) and ``chain_n`` = SHA-256(chain_(n-1) ‖ body_hash_n), 32 zero bytes before event 0. The
-chain is over hashes: a body can be redacted and the rest still verifies. Whoever notes the last ``chain`` elsewhere can
+chain is over hashes, so a body can be redacted and the rest still verifies. Write the last ``chain`` down elsewhere to
 prove later that nothing before it was rewritten. An exported log is a file of JSON lines, one for each event:
-``{"body":…,"body_hash":"…","chain":"…","seq":n}`` with the bytes of the body as they are, or ``null`` if redacted.
+``{"body":…,"body_hash":"…","chain":"…","seq":n}`` with the exact bytes of the body, or ``null`` if redacted.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True,
 
 
 class LogError(ValueError):
-    """A log that is damaged, was edited, or is none.
+    """The log is damaged or edited, or the file is no log.
 
     Attributes
     ----------
     seq : int or None
-        Number of the event at which it was found; None if the file cannot be read at all.
+        Number of the event at which the error was found; None if the file cannot be read at all.
     """
 
     def __init__(self, message: str, seq: int | None = None) -> None:
@@ -57,7 +57,7 @@ class Head(NamedTuple):
 
 
 START = Head(-1, bytes(_HASH))
-"""The end of a log that has no event yet."""
+"""The end of an empty log."""
 
 
 class Entry(NamedTuple):
@@ -72,7 +72,7 @@ class Entry(NamedTuple):
     body_hash : bytes
         SHA-256 of the body.
     chain : bytes
-        SHA-256 of the chain before it and `body_hash`.
+        SHA-256 of the previous chain and `body_hash`.
     """
 
     seq: int
@@ -82,7 +82,7 @@ class Entry(NamedTuple):
 
     @property
     def head(self) -> Head:
-        """The end of a log whose last event this is."""
+        """The end of a log that ends with this event."""
         return Head(self.seq, self.chain)
 
 
@@ -100,14 +100,21 @@ def canonical(body: dict[str, Any]) -> bytes:
     if not isinstance(body, dict):
         raise ValueError(f"the body is {shown(body)}; it must be an object")
     _check_nesting(body)
-    content = encode(body)
+    return _within_limits(encode(body), body)
+
+
+def _within_limits(content: bytes, body: dict[str, Any]) -> bytes:
+    """Refuse a body that is too long or nested too deep to be read back."""
     if len(content) > MOST_BYTES:
         raise ValueError(f"the body has {len(content)} bytes; it may have {MOST_BYTES}")
+    # A body with at most `DEEPEST` brackets cannot be nested deeper than that.
+    if content.count(b"[") + content.count(b"{") > DEEPEST:
+        _check_nesting(body)
     return content
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """Read a body back if these bytes are what `canonical` would write, or say what is wrong.
+    """Read a body back if these bytes are what `canonical` would write, or raise an error.
 
     Examples
     --------
@@ -119,7 +126,7 @@ def parse(body: bytes) -> dict[str, Any]:
     """
     content = _decode(body)
     if encode(content) != body:
-        # A key that came twice is only once in what was read, so it is found here.
+        # The first decoder keeps only one of two equal keys; the strict one names them.
         _STRICT_DECODER.decode(body.decode())
         raise ValueError("the body is not canonical JSON, with sorted keys, no spaces and shortest floats")
     return content
@@ -137,14 +144,12 @@ def _decode(body: bytes) -> dict[str, Any]:
         raise ValueError(f"the body is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"the body is {shown(content)}; it must be an object")
-    # Hardly any body has more brackets than it may have levels: the others need no look.
-    if body.count(b"[") + body.count(b"{") > DEEPEST:
-        _check_nesting(content)
+    _within_limits(body, content)
     return content
 
 
 def _check_nesting(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int = 1) -> None:
-    """Refuse what is nested too deep, and keys that are not text: JSON would turn them into text."""
+    """Refuse deep nesting, and keys that are not text: JSON would turn them into text."""
     if depth > DEEPEST:
         raise ValueError(f"the body is nested more than {DEEPEST} deep")
     values: Iterable[Any] = value
@@ -155,13 +160,13 @@ def _check_nesting(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: i
                     raise ValueError(f"the body has the key {shown(key)}; a key must be text")
         values = value.values()
     for one in values:
-        # Every body passes here, and most values are plain.
+        # The cheap test first: most values are plain.
         if type(one) not in _PLAIN and isinstance(one, _NESTED):
             _check_nesting(one, depth + 1)
 
 
 def encode(body: dict[str, Any]) -> bytes:
-    """Write a body as `canonical` does that is known to have nothing but text for keys, and not to be nested deep."""
+    """Write a body as `canonical` does, without its checks of keys and nesting."""
     try:
         return _ENCODER.encode(body).encode()
     except (TypeError, ValueError) as error:
@@ -186,12 +191,12 @@ _STRICT_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hoo
 
 
 def link(previous_chain: bytes, body_hash: bytes) -> bytes:
-    """Give the chain after an event: SHA-256(previous ‖ body_hash)."""
+    """Return the chain after an event: SHA-256(previous ‖ body_hash)."""
     return sha256(previous_chain + body_hash).digest()
 
 
 def make_entry(head: Head, body: dict[str, Any]) -> Entry:
-    """Give the event that continues a log; the body must hold its number, its kind and its time.
+    """Return the event that continues a log; the body must hold its number, kind and time, and its keys be text.
 
     Examples
     --------
@@ -199,7 +204,7 @@ def make_entry(head: Head, body: dict[str, Any]) -> Entry:
     >>> begin.seq, begin.body, begin.chain.hex()[:8]
     (0, b'{"at":"2026-11-16T18:00:02.113Z","kind":"begin","seq":0}', '7a2f87d6')
     """
-    content = canonical(body)
+    content = _within_limits(encode(body), body)
     digest = sha256(content).digest()
     if wrong := _wrong_name(body, head.seq + 1):
         raise LogError(f"event {head.seq + 1}: {wrong}", head.seq + 1)
@@ -207,7 +212,7 @@ def make_entry(head: Head, body: dict[str, Any]) -> Entry:
 
 
 def seal(head: Head, bodies: Iterable[dict[str, Any]]) -> list[Entry]:
-    """Give the events with these bodies, which continue a log; each must hold its number, its kind and its time."""
+    """Return the events that continue a log; each body must hold its number, kind and time."""
     entries = []
     for body in bodies:
         entries.append(make_entry(head, body))
@@ -216,12 +221,12 @@ def seal(head: Head, bodies: Iterable[dict[str, Any]]) -> list[Entry]:
 
 
 def check(entry: Entry) -> dict[str, Any] | None:
-    """Compare an event with its own hash and number, and give what its body holds; None if it was redacted."""
+    """Check an event against its hash and number, and return its parsed body; None if it was redacted."""
     return _checked_body(entry, parse)
 
 
 def check_all_but_form(entry: Entry) -> dict[str, Any] | None:
-    """As `check`, for whoever then compares the bytes of the body: it need not be canonical JSON."""
+    """As `check`, but the body need not be canonical JSON: for callers that compare its bytes."""
     return _checked_body(entry, _decode)
 
 
@@ -270,24 +275,24 @@ def checked(
     entries: Iterable[Entry], after: Head = START, head: Head | None = None,
     look: Callable[[Entry], dict[str, Any] | None] = check,
 ) -> Iterator[tuple[Entry, dict[str, Any] | None]]:  # fmt: skip
-    """Give every event with what its body holds, in order, or say at which one the log is wrong.
+    """Yield every event with its parsed body, in order; raise an error at the first that is wrong.
 
     Parameters
     ----------
     entries : Iterable of Entry
         The events that follow `after`.
     after : Head
-        Where they begin; by default at event 0.
+        The end of the log before them; by default they start at event 0.
     head : Head, optional
-        An end of the log that was noted before. The log must reach it, and have this chain there.
+        An earlier end of the log. The log must reach it, and have this chain there.
     look : Callable
-        What each event is checked with: `check`, or `check_all_but_form`.
+        The check of each event: `check`, or `check_all_but_form`.
 
     Yields
     ------
     tuple
-        The event, and its body as `parse` reads it; None if it was redacted. Whether the log holds a `redact` event for
-        it is not looked at.
+        The event, and its parsed body; None if it was redacted. Whether the log holds a `redact` event for it is not
+        checked.
     """
     seq, chain = after
     for entry in entries:
@@ -306,7 +311,7 @@ def checked(
 
 
 def verify(entries: Iterable[Entry], after: Head = START, head: Head | None = None) -> Iterator[Entry]:
-    """Give the same events one by one if the chain holds, as `checked` does.
+    """Yield the same events as long as the chain holds, as `checked` does.
 
     Examples
     --------
@@ -334,16 +339,16 @@ def _line(entry: Entry) -> bytes:
 
 
 def read_log(path: str | os.PathLike[str], head: Head | None = None) -> Iterator[Entry]:
-    """Read a log that `write_log` wrote and verify it on the way, or say at which line and event it is wrong.
+    """Read and verify a log that `write_log` wrote; raise an error at the first wrong line.
 
-    A file that ends with a whole line is a whole log of fewer events: only `head` tells that some are missing.
+    A file cut after a whole line is a valid shorter log: only `head` reveals that events are missing.
 
     Parameters
     ----------
     path : path
         The file.
     head : Head, optional
-        An end of the log that was noted before. The log must reach it, and have this chain there.
+        An earlier end of the log. The log must reach it, and have this chain there.
     """
     try:
         with Path(path).open("rb") as file:
@@ -353,7 +358,7 @@ def read_log(path: str | os.PathLike[str], head: Head | None = None) -> Iterator
 
 
 def read_lines(file: BinaryIO, path: str | os.PathLike[str], head: Head | None = None) -> Iterator[Entry]:
-    """Read a log as `read_log` does from a file that is open, or from bytes in memory; `path` is what it is called."""
+    """Read a log as `read_log` does, from an open file or from bytes in memory; messages call it `path`."""
     try:
         yield from verify(_entries(file), head=head)
     except LogError as error:

@@ -1,4 +1,4 @@
-"""A store in memory, for simulations and tests: it has all verbs of a store, and nothing survives the process."""
+"""A store in memory, for simulations and tests: nothing survives the process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MemoryStore:
         return self._entries[-1].head if self._entries else START
 
     def append(self, bodies: Sequence[Body], keys: Sequence[tuple[str, int, int]] = ()) -> None:
-        """Keep events that continue the log, with their decision keys (p, t, seq)."""
+        """Store events that continue the log, with their decision keys (p, t, seq)."""
         for p, t, _ in keys:
             if (p, t) in self._keys:
                 raise StoreConflictError(f"decision {t} of participant {p[:4]}… is stored already")
@@ -39,49 +39,49 @@ class MemoryStore:
         self._keys |= {(p, t): seq for p, t, seq in keys}
 
     def read(self, first: int = 0) -> Iterator[Entry]:
-        """Give the events from number `first` on."""
+        """Return the events from number `first` on."""
         return iter(self._entries[first:])
 
     def entry(self, seq: int) -> Entry:
-        """Give one event."""
+        """Return one event."""
         if not 0 <= seq < len(self._entries):
             raise StoreError(f"there is no event {seq}")
         return self._entries[seq]
 
     def find(self, p: str, t: int) -> int | None:
-        """Give the number of the event that is decision (p, t); None if there is none."""
+        """Return the number of the event that is decision (p, t); None if there is none."""
         return self._keys.get((p, t))
 
     def put_snapshot(self, seq: int, content: bytes, keep: int | None = SNAPSHOTS_KEPT) -> None:
-        """Keep the state after event `seq`, and forget all snapshots but the last `keep`; None keeps all."""
+        """Store the state after event `seq`, and delete all snapshots but the last `keep`; None keeps all."""
         self._snapshots[seq] = content
         if keep is not None:
             for old in sorted(self._snapshots)[:-keep]:
                 del self._snapshots[old]
 
     def get_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
-        """Give the last snapshot of event `at_most` or before; None if there is none."""
+        """Return the last snapshot of event `at_most` or before; None if there is none."""
         there = [seq for seq in self._snapshots if at_most is None or seq <= at_most]
         return (max(there), self._snapshots[max(there)]) if there else None
 
     def snapshots(self) -> list[int]:
-        """Give the events of which there are snapshots, in order."""
+        """Return the events with a snapshot, in order."""
         return sorted(self._snapshots)
 
     def put_source(self, content: bytes) -> str:
-        """Keep the content of a source, and give its SHA-256 as hexadecimal digits."""
+        """Store the content of a source, and return its SHA-256 as hexadecimal digits."""
         digest = hashlib.sha256(content).hexdigest()
         self._sources[digest] = content
         return digest
 
     def source(self, digest: str) -> bytes:
-        """Give the content of a source by its SHA-256."""
+        """Return the content of a source by its SHA-256."""
         if digest not in self._sources:
             raise StoreError(f"there is no source {digest[:16]}…")
         return self._sources[digest]
 
     def redact(self, seqs: Iterable[int], sources: Iterable[str] = ()) -> None:
-        """Erase the bodies of these events, and keep their hashes; and erase these sources."""
+        """Erase the bodies of these events but not their hashes; and erase these sources."""
         for digest in sources:
             self._sources.pop(digest, None)
         for seq in seqs:

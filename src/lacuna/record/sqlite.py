@@ -1,7 +1,7 @@
-"""A store in one SQLite file on a local disk: whole after every crash, one writer, any number of readers.
+"""A store in one SQLite file on a local disk: intact after every crash, one writer, any number of readers.
 
-Write-ahead log, ``synchronous=FULL``: what `SqliteStore.append` returned from survives a power cut. The file may hold
-several trials. Copy it together with its ``-wal`` file, or when nobody has it open.
+Write-ahead log, ``synchronous=FULL``: once `SqliteStore.append` returns, the events survive a power cut. The file may
+hold several trials. Copy it together with its ``-wal`` file, or while no process has it open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from lacuna.record.log import START, Entry, Head, seal
@@ -63,7 +62,7 @@ _FORGET_SOURCE = "DELETE FROM source WHERE trial = ? AND digest = ?"
 class SqliteStore:
     """A store of one trial in a SQLite file; `create` and `open` give one. One thread uses it at a time.
 
-    A trial is in the file from its first event on.
+    A trial exists in the file from its first event on.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, trial: str, lock: int | None) -> None:
@@ -80,14 +79,14 @@ class SqliteStore:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], trial: str) -> Self:
-        """Open a file for a new trial, and make it if it is not there.
+        """Open a file for a new trial; create it if it does not exist.
 
         Parameters
         ----------
         path : path
-            The file. If it is there, it must be a store.
+            The file. If it exists, it must be a store.
         trial : str
-            Name of the trial, which the file must not hold yet.
+            Name of the trial; the file must not hold a trial of that name.
         """
         real = real_path(path)
         if not isinstance(trial, str) or not trial:
@@ -159,27 +158,39 @@ class SqliteStore:
     def append(self, bodies: Sequence[Body], keys: Sequence[tuple[str, int, int]] = ()) -> None:
         """Store events that continue the log, with their decision keys (p, t, seq), durably and all at once.
 
-        Each body holds its number, its kind and its time. `StoreConflictError` if the log does not end where this
-        writer saw it end, or one of the decisions is there.
+        Each body holds its number, kind and time. `StoreConflictError` if the log does not end where this writer saw it
+        end, or if one of the decisions is stored already.
         """
-        first, number = self._first, self._number
-        with self._transaction() as connection:
-            entries = seal(self._head, bodies)
-            if self._stored_head() != self._head:
-                raise StoreConflictError(
-                    f"{self._path} does not end with event {self._head.seq} as this writer left it: another one wrote "
-                    "to it, so this one must stop"
-                )
-            connection.executemany(_INSERT, [(first + seq, *hashed) for seq, *hashed in entries])
-            try:
-                connection.executemany(_INSERT_KEY, [(number, *key) for key in keys])
-            except sqlite3.IntegrityError as error:
-                raise StoreConflictError(f"{self._path} {self._which_is_there(keys)}") from error
-        if entries:
-            self._head = entries[-1].head
+        first, number, entries = self._first, self._number, list[Entry]()
+        try:
+            with self._transaction() as connection:
+                entries = seal(self._head, bodies)
+                if self._stored_head() != self._head:
+                    raise StoreConflictError(
+                        f"{self._path} does not end with event {self._head.seq} as this writer left it: another one "
+                        "wrote to it, so this one must stop"
+                    )
+                connection.executemany(_INSERT, [(first + seq, *hashed) for seq, *hashed in entries])
+                try:
+                    connection.executemany(_INSERT_KEY, [(number, *key) for key in keys])
+                except sqlite3.IntegrityError as error:
+                    raise StoreConflictError(f"{self._path} {self._which_is_there(keys)}") from error
+            if entries:
+                self._head = entries[-1].head
+        except BaseException:
+            self._look_whether_stored(entries)
+            raise
+
+    def _look_whether_stored(self, entries: Sequence[Entry]) -> None:
+        """Move the head on if the events of an `append` that failed are stored: an interrupt can follow the commit."""
+        with suppress(*FAILURES, StoreError):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if entries and self._stored_head() == entries[-1].head:
+                self._head = entries[-1].head
 
     def _which_is_there(self, keys: Sequence[tuple[str, int, int]]) -> str:
-        """Say which key is stored already; within the transaction, so the new ones count as well."""
+        """Say which key is stored already; called within the transaction, so the new ones count as well."""
         for p, t, seq in keys:
             (found,) = self._connection.execute(_FIND, (self._number, p, t)).fetchone() or (seq,)
             if found != seq:
@@ -187,7 +198,7 @@ class SqliteStore:
         return "was given the same decision twice"
 
     def read(self, first: int = 0) -> Iterator[Entry]:
-        """Give the events from number `first` on, as they are stored: `lacuna.record.log.verify` checks them."""
+        """Return the events from number `first` on, as they are stored: `lacuna.record.log.verify` checks them."""
         first = max(0, first)
         while True:
             with told(self._path, "read"):
@@ -200,7 +211,7 @@ class SqliteStore:
             first = rows[-1][0] + 1
 
     def entry(self, seq: int) -> Entry:
-        """Give one event."""
+        """Return one event."""
         with told(self._path, "read"):
             place = self._first + max(0, seq), self._last
             row = self._connection.execute(_FROM, (*place, 1)).fetchone()
@@ -209,7 +220,7 @@ class SqliteStore:
         return Entry(*row)
 
     def find(self, p: str, t: int) -> int | None:
-        """Give the number of the event that is decision (p, t); None if there is none."""
+        """Return the number of the event that is decision (p, t); None if there is none."""
         try:
             row = self._connection.execute(_FIND, (self._number, p, t)).fetchone()
         except FAILURES as error:
@@ -217,7 +228,7 @@ class SqliteStore:
         return None if row is None else int(row[0])
 
     def put_snapshot(self, seq: int, content: bytes, keep: int | None = SNAPSHOTS_KEPT) -> None:
-        """Store the state after event `seq`, and forget all snapshots but the last `keep`; None keeps all."""
+        """Store the state after event `seq`, and delete all snapshots but the last `keep`; None keeps all."""
         self._check_writable()
         if not 0 <= seq <= self._head.seq:
             raise ValueError(f"a snapshot is of event {seq}; the log goes from event 0 to event {self._head.seq}")
@@ -227,11 +238,11 @@ class SqliteStore:
             connection.execute(_FORGET, (self._number, self._number, most))
 
     def get_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
-        """Give the last snapshot that is not damaged, of event `at_most` or before; None if there is none."""
+        """Return the last undamaged snapshot, of event `at_most` or before; None if there is none."""
         for seq in reversed(self.snapshots()):
             if at_most is not None and seq > at_most:
                 continue
-            # A page that SQLite cannot read damages one snapshot only; the one before may be whole.
+            # A page that SQLite cannot read damages one snapshot only; an earlier one may be intact.
             with suppress(sqlite3.DatabaseError):
                 content, digest = self._connection.execute(_SNAPSHOT, (self._number, seq)).fetchone()
                 if isinstance(content, bytes) and sha256(content).digest() == digest:
@@ -239,19 +250,19 @@ class SqliteStore:
         return None
 
     def snapshots(self) -> list[int]:
-        """Give the events of which there are snapshots, in order."""
+        """Return the events with a snapshot, in order."""
         with told(self._path, "read"):
             return [seq for (seq,) in self._connection.execute(_SNAPSHOTS, (self._number,))]
 
     def put_source(self, content: bytes) -> str:
-        """Store the content of a source, and give its SHA-256 as hexadecimal digits."""
+        """Store the content of a source, and return its SHA-256 as hexadecimal digits."""
         digest = sha256(content).hexdigest()
         with self._transaction() as connection:
             connection.execute(_PUT_SOURCE, (self._number, digest, content))
         return digest
 
     def source(self, digest: str) -> bytes:
-        """Give the content of a source by its SHA-256."""
+        """Return the content of a source by its SHA-256."""
         with told(self._path, "read"):
             row = self._connection.execute(_SOURCE, (self._number, digest)).fetchone()
         if row is None:
@@ -262,10 +273,10 @@ class SqliteStore:
         return content
 
     def redact(self, seqs: Iterable[int], sources: Iterable[str] = ()) -> None:
-        """Erase the bodies of these events, and keep their hashes; and erase these sources. Harmless to do again.
+        """Erase the bodies of these events but not their hashes; and erase these sources. Repeating it is harmless.
 
-        The file is written anew: SQLite leaves old bytes in the free parts of pages. If a reader keeps it from being
-        finished, the bodies are NULL already, but their bytes may still be in the file: do it again.
+        The file is rewritten, because SQLite leaves old bytes in the free parts of pages. If a reader blocks that, the
+        bodies are NULL already, but their bytes may still be in the file: repeat it.
         """
         with self._transaction() as connection:
             for seq in seqs:
@@ -282,7 +293,7 @@ class SqliteStore:
             )
 
     def close(self) -> None:
-        """Release the store and its lock. To do it again is harmless."""
+        """Release the store and its lock. Closing twice is harmless."""
         with told(self._path, "closed"):
             self._connection.close()
         release(self._lock)
@@ -291,9 +302,7 @@ class SqliteStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _stored_head(self) -> Head:
@@ -312,7 +321,7 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing. Nobody else can write between the first look and the commit."""
+        """Commit all or nothing. Nobody else can write in between."""
         self._check_writable()
         connection = self._connection
         try:

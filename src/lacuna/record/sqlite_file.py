@@ -1,4 +1,4 @@
-"""The file of a SQLite store: its tables, how it is told from other files, and the lock beside it."""
+"""The file of a SQLite store: its tables, the check that a file is a store, and the lock beside it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _APPLICATION = 0x6C616375  # "lacu"
 _PATIENCE = 5.0  # seconds until a transaction of another program counts as stuck
 
 FAILURES = (sqlite3.Error, OverflowError)
-"""Whatever SQLite raises."""
+"""The exceptions of SQLite."""
 
 SEQS = 1 << 40
 """Event `seq` of trial number `n` has the id ``n * SEQS + seq``."""
 
-# Decisions of about the same time lie together, whoever they are of: few pages change between two checkpoints.
-# Events have a single number as their key: then SQLite fills one page after the other. With a key of two columns it
-# moves the rows of neighbouring pages about, and a commit writes half as many pages again.
+# Decisions made at about the same time lie together, so few pages change between two checkpoints.
+# Events have a single integer key, so SQLite fills one page after the other. With a key of two columns it moves rows
+# between neighbouring pages, and a commit writes half as many pages again.
 SCHEMA = (
     "CREATE TABLE decision_key (trial INTEGER NOT NULL, p TEXT NOT NULL, t INTEGER NOT NULL, seq INTEGER NOT NULL, "
     "PRIMARY KEY (trial, t, p)) WITHOUT ROWID",
@@ -41,7 +41,7 @@ SCHEMA = (
 
 @contextmanager
 def told(path: Path, done: str) -> Iterator[None]:
-    """Turn whatever SQLite raises into one sentence."""
+    """Turn an exception of SQLite into a `StoreError` of one sentence."""
     try:
         yield
     except FAILURES as error:
@@ -49,17 +49,17 @@ def told(path: Path, done: str) -> Iterator[None]:
 
 
 def failed(path: Path, done: str, error: Exception) -> StoreError:
-    """What SQLite raised, as one sentence."""
+    """An exception of SQLite as a `StoreError` of one sentence."""
     return StoreError(f"{path} cannot be {done}: {' '.join(str(error).split())}")
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """The file itself: whoever comes by a link meets the same lock."""
+    """The file itself, so that all links to it share one lock."""
     return Path(os.path.realpath(path))
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Which file has this name; None if there is none."""
+    """Device and inode of the file with this name; None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -68,7 +68,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def connect(path: Path, options: str) -> sqlite3.Connection:
-    """Open a file that is there; `options` are those of an address of SQLite, from its mode on."""
+    """Open an existing file; `options` are those of a SQLite URI, starting with its mode."""
     with told(path, "opened"):
         return sqlite3.connect(
             f"file:{quote(os.fsencode(path))}?mode={options}",
@@ -77,18 +77,18 @@ def connect(path: Path, options: str) -> sqlite3.Connection:
 
 
 def check_header(path: Path) -> None:
-    """Refuse what is no store, without changing anything in it or beside it.
+    """Refuse a file that is no store, without changing it or its folder.
 
-    SQLite itself looks: to close a file that this process opened elsewhere would drop the locks on it there. An
-    immutable file is read without locks and without the files that SQLite puts beside it.
+    SQLite itself reads the header: closing a file that this process has open elsewhere would drop the locks there. An
+    immutable file is read without locks and without the files that SQLite creates beside it.
     """
     if not path.is_file():
         raise StoreError(f"{path} cannot be opened: {'it is not a file' if path.exists() else 'there is no such file'}")
     try:
         application, version = _numbers(path, "ro&immutable=1")
     except StoreError:
-        # A program that was killed while SQLite moved changes into the file left it half-way, and whole only together
-        # with its -wal file: then SQLite must look at both.
+        # A program that was killed during a checkpoint leaves a file that is intact only together with its -wal file:
+        # then SQLite must read both.
         if not path.with_name(f"{path.name}-wal").exists():
             raise
         application, version = _numbers(path, "ro")
@@ -99,7 +99,7 @@ def check_header(path: Path) -> None:
 
 
 def _numbers(path: Path, options: str) -> tuple[int, int]:
-    """The numbers in the head of a file that tell what it is, and its format."""
+    """The application ID and the format in the header of a file."""
     connection = connect(path, options)
     try:
         with told(path, "opened"):
@@ -111,7 +111,7 @@ def _numbers(path: Path, options: str) -> tuple[int, int]:
 
 
 def make_durable(connection: sqlite3.Connection) -> None:
-    """Let a commit return when its bytes are on the disk."""
+    """Make a commit return only when its bytes are on the disk."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise sqlite3.OperationalError("this file system has no shared memory, and a store needs a local disk")
@@ -121,9 +121,9 @@ def make_durable(connection: sqlite3.Connection) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Make an empty store under another name, then rename it: it is whole or not there."""
+    """Make an empty store under another name, then rename it: so it is either complete or absent."""
     for end in ("-wal", "-journal"):
-        # SQLite would take its content for the latest changes of the new file.
+        # SQLite would apply its content to the new file.
         if path.with_name(path.name + end).exists():
             raise StoreError(f"{path}{end} is left of a file that was removed; put that back, or remove the rest too")
     part = path.with_name(f".{path.name}.part")
@@ -150,7 +150,7 @@ def make_file(path: Path) -> None:
 
 
 def take_lock(path: Path) -> int:
-    """Lock the file beside a store; the system frees it when the process ends, however it ends."""
+    """Lock the file beside a store; the system releases the lock when the process ends, even if it is killed."""
     try:
         lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -167,8 +167,8 @@ def take_lock(path: Path) -> int:
 
 
 def release(lock: int | None) -> None:
-    """Give back a lock, if there is one."""
+    """Release a lock, if there is one."""
     if lock is not None:
-        # Closing is not enough if a child process was forked meanwhile: it has the lock as well.
+        # Closing is not enough: a forked child process would still hold the lock.
         fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)

@@ -1,8 +1,8 @@
-"""What keeps the log of a trial: the verbs that every store has, its errors, and the address it is found under.
+"""The interface of a store, which holds the log of a trial; its errors, and its address.
 
-A store keeps events, which decision is which event, snapshots, and the content of sources. It computes nothing. Only
-one process writes to it: it holds a lock, and every `append` states the end of the log that it continues. So a second
-writer that got past the lock changes nothing and is told.
+A store holds events, which decision is which event, snapshots, and the content of sources. It computes nothing. Only
+one process writes to it: it holds a lock, and every `append` names the end of the log that it continues. So a second
+writer that gets past the lock changes nothing and gets an error.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from lacuna.validation import shown
 SNAPSHOTS_KEPT = 3
 
 Body = dict[str, Any]
-"""What an event holds."""
+"""The content of an event."""
 
 
 class StoreError(ValueError):
-    """A store that cannot be opened, read or written; nothing was changed."""
+    """The store cannot be opened, read or written; nothing was changed."""
 
 
 class StoreBusyError(StoreError):
@@ -36,8 +36,8 @@ class StoreConflictError(StoreError):
 class Store(Protocol):
     """A store of one trial, opened; `SqliteStore.open` and `SqliteStore.create` give one.
 
-    Every verb raises `StoreError` if the store fails. After that the writer's memory may be ahead of the store, so it
-    has to be rebuilt from the store.
+    Every method raises `StoreError` if the store fails. The state in the writer's memory may then be ahead of the
+    store, and must be recovered from it.
     """
 
     @property
@@ -53,61 +53,61 @@ class Store(Protocol):
     def append(self, bodies: Sequence[Body], keys: Sequence[tuple[str, int, int]] = ()) -> None:
         """Store events that continue the log, with their decision keys (p, t, seq), durably and all at once.
 
-        Each body holds its number, its kind and its time. `StoreConflictError` if the log does not end where this
-        writer saw it end, or one of the decisions is there.
+        Each body holds its number, kind and time. `StoreConflictError` if the log does not end where this writer saw it
+        end, or if one of the decisions is stored already.
         """
         ...
 
     def read(self, first: int = 0) -> Iterator[Entry]:
-        """Give the events from number `first` on, as they are stored: `lacuna.record.log.verify` checks them."""
+        """Return the events from number `first` on, as they are stored: `lacuna.record.log.verify` checks them."""
         ...
 
     def entry(self, seq: int) -> Entry:
-        """Give one event."""
+        """Return one event."""
         ...
 
     def find(self, p: str, t: int) -> int | None:
-        """Give the number of the event that is decision (p, t); None if there is none."""
+        """Return the number of the event that is decision (p, t); None if there is none."""
         ...
 
     def put_snapshot(self, seq: int, content: bytes, keep: int | None = SNAPSHOTS_KEPT) -> None:
-        """Store the state after event `seq`, and forget all snapshots but the last `keep`; None keeps all."""
+        """Store the state after event `seq`, and delete all snapshots but the last `keep`; None keeps all."""
         ...
 
     def get_snapshot(self, at_most: int | None = None) -> tuple[int, bytes] | None:
-        """Give the last snapshot that is not damaged, of event `at_most` or before; None if there is none."""
+        """Return the last undamaged snapshot, of event `at_most` or before; None if there is none."""
         ...
 
     def snapshots(self) -> list[int]:
-        """Give the events of which there are snapshots, in order."""
+        """Return the events with a snapshot, in order."""
         ...
 
     def put_source(self, content: bytes) -> str:
-        """Store the content of a source, and give its SHA-256 as hexadecimal digits."""
+        """Store the content of a source, and return its SHA-256 as hexadecimal digits."""
         ...
 
     def source(self, digest: str) -> bytes:
-        """Give the content of a source by its SHA-256."""
+        """Return the content of a source by its SHA-256."""
         ...
 
     def redact(self, seqs: Iterable[int], sources: Iterable[str] = ()) -> None:
-        """Erase the bodies of these events, and keep their hashes; and erase these sources. Harmless to do again."""
+        """Erase the bodies of these events but not their hashes; and erase these sources. Repeating it is harmless."""
         ...
 
     def close(self) -> None:
-        """Release the store and its lock. To do it again is harmless."""
+        """Release the store and its lock. Closing twice is harmless."""
         ...
 
 
 def sqlite_path(url: str, folder: str | os.PathLike[str] = ".") -> Path:
-    """Give the file that an address names, or say why it names none.
+    """Return the file that an address names, or raise an error.
 
     Parameters
     ----------
     url : str
         ``sqlite:`` and a path.
     folder : path
-        Where a relative path begins.
+        The folder that a relative path starts from.
 
     Examples
     --------

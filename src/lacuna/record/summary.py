@@ -15,7 +15,7 @@ from lacuna.record.table import table_of
 
 
 def summary(entries: Iterable[Entry], file: TrialFile) -> dict[str, Any]:
-    """Give the state of a trial as plain data, fit for JSON; ghosts of an earlier trial do not count.
+    """Return the state of a trial as plain data, fit for JSON; ghosts do not count.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _share(n: int, of: int) -> float | None:
 
 
 def _rewards(points: Iterable[Point]) -> dict[str, int]:
-    """Rewards of the decisions that are learned from: reported and thereof unused, still awaited, and given up."""
+    """Counts of rewards: reported, reported but unused, still awaited, and given up."""
     found = {"reported": 0, "unused": 0, "open": 0, "missing": 0}
     for point in points:
         if point.policy in {"fallback", "absent"}:
@@ -89,7 +89,7 @@ def _rewards(points: Iterable[Point]) -> dict[str, int]:
 
 
 def summary_text(found: Mapping[str, Any]) -> str:
-    """Write what `summary` gave as lines to read."""
+    """Write a summary as text."""
     rewards, missing = found["rewards"], found["missing"]
     shares = (f"{name} {'-' if share is None else f'{share:.1%}'}" for name, share in missing.items())
     lines = {

@@ -18,42 +18,41 @@ BEFORE: dict[str, tuple[Any, str]] = {
     "participant": (pl.String, "pseudonym"),
     "group": (pl.String, "group named at enrolment"),
     "t": (pl.Int64, "number of the decision point, counted by the app from 0"),
-    "at": (TIME, "when the request was answered, in UTC; null where nobody asked"),
-    "app_at": (pl.String, "time that the app reported, as it wrote it; null if it does not begin with a digit"),
-    "available": (pl.Boolean, "whether the participant could be treated; false where nobody asked"),
-    "action": (pl.String, "what was done"),
+    "at": (TIME, "when the request was answered, in UTC; null if there was no request"),
+    "app_at": (pl.String, "time that the app reported, unchanged; null if it does not begin with a digit"),
+    "available": (pl.Boolean, "whether the participant was available; false if there was no request"),
+    "action": (pl.String, "the action taken"),
 }
 AFTER: dict[str, tuple[Any, str]] = {
-    "randomised": (pl.Boolean, "whether the action was drawn, by probabilities that are known"),
+    "randomised": (pl.Boolean, "whether the action was drawn with known probabilities"),
     "policy": (
         pl.String,
-        "learned, burn-in, given (made elsewhere), fallback (what was learned could not be used) or absent (nobody "
-        "asked)",
+        "learned, burn-in, given (made elsewhere), fallback (learned policy not usable) or absent (no request)",
     ),
-    "version": (pl.Int64, "number of the update on which the decision is based; null for fallback and absent"),
-    "pool": (pl.String, "with whom the participant's decisions are learned from"),
-    "reason": (pl.String, "why it is a fall-back; for given: fallback if it was one that was handed out"),
-    "reward": (pl.Float64, "the reward as it was last reported, used or not; null if it never was"),
+    "version": (pl.Int64, "number of the update that the decision is based on; null for fallback and absent"),
+    "pool": (pl.String, "pool of the participant, which shares what it learns"),
+    "reason": (pl.String, "why it is a fall-back; for given: fallback if the app used one that was handed out"),
+    "reward": (pl.Float64, "the last reported reward, used or not; null if none"),
     "reward_used": (pl.Float64, "the reward that is learned from, or will be once it is due; null if none"),
     "reward_learned": (pl.Float64, "the reward that had been learned from when the log ended; null if none"),
-    "reward_by_default": (pl.Boolean, "whether reward_used is the default of the trial file, for none came in time"),
-    "reward_revisions": (pl.Int64, "how often a reward was reported that differs from the one before; 1: once"),
+    "reward_by_default": (pl.Boolean, "whether reward_used is the default of the trial file, as none came in time"),
+    "reward_revisions": (pl.Int64, "how often a reward was reported that differs from the previous report; 1: once"),
     "delivered": (pl.Boolean, "whether the action reached the participant; null if it was not reported"),
     "closed": (
         pl.String,
-        "why the reward is no longer waited for: wait, max_open, gap (too long a one after it) or withdrawn",
+        "why the reward is no longer awaited: wait, max_open, gap (too long a gap followed) or withdrawn",
     ),
     "ended": (pl.String, "how the participant ended, at the last decision point in the trial: terminated, withdrawn"),
     "in_study": (pl.Boolean, "whether the participant was enrolled, and had not ended before"),
-    "seq": (pl.Int64, "number of the event in the log; where nobody asked, of the one by which that became known"),
+    "seq": (pl.Int64, "number of the event in the log; if there was no request, of the next decision"),
 }
 
 
 def decision_table(entries: Iterable[Entry], file: TrialFile, *, ghosts: bool = False) -> pl.DataFrame:
-    """Give the decision points of a trial, a row for each, ordered by participant and number.
+    """Return the decision points of a trial, a row for each, ordered by participant and number.
 
-    Absent ones are among them: points that nobody asked for, between two others. Events that were redacted are passed
-    over. `columns` says what each column means.
+    They include absent ones: points without a request between two others. Redacted events are skipped. `columns` says
+    what each column means.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ def decision_table(entries: Iterable[Entry], file: TrialFile, *, ghosts: bool = 
     file
         The trial file.
     ghosts
-        Whether participants that come from the log of an earlier trial are in the table too.
+        Whether to include ghosts: participants from the log of an earlier trial.
 
     Examples
     --------
@@ -86,7 +85,7 @@ def decision_table(entries: Iterable[Entry], file: TrialFile, *, ghosts: bool = 
 
 
 def table_of(history: History, *, ghosts: bool = False) -> pl.DataFrame:
-    """Give the decision points of a history as `decision_table` does."""
+    """Return the decision points of a history as `decision_table` does."""
     file, points = history.file, history.in_order(ghosts=ghosts)
     people = [history.participants.get(point.p) for point in points]
     data: dict[str, list[Any]] = {
@@ -111,9 +110,9 @@ def table_of(history: History, *, ghosts: bool = False) -> pl.DataFrame:
 
 
 def columns(file: TrialFile) -> dict[str, tuple[Any, str]]:
-    """Give the columns of the table in order: the type and the meaning of each.
+    """Return the columns of the table in order: the type and the meaning of each.
 
-    A prefix stands before every name of the trial file, so no component can take the name of another column.
+    Every name from the trial file gets a prefix, so no component can take the name of another column.
     """
     found = dict(BEFORE)
     for action in file.actions:
@@ -125,13 +124,13 @@ def columns(file: TrialFile) -> dict[str, tuple[Any, str]]:
 
 
 def component_columns(component: Component) -> dict[str, tuple[Any, str]]:
-    """Give the columns of one component: the type and the meaning of each."""
+    """Return the columns of one component: the type and the meaning of each."""
     name, what = component.name, "bin" if isinstance(component, Bins) else "value"
     return {
-        f"raw_{name}": (_raw_type(component), "as it was told; null also if what was told is of another type"),
+        f"raw_{name}": (_raw_type(component), "the reported value; null also if it has another type"),
         f"coded_{name}": (pl.Int64, f"number of its {what}, from 0; null if missing"),
-        f"missing_{name}": (pl.Boolean, "whether it is missing: not told, or invalid"),
-        f"invalid_{name}": (pl.Boolean, "whether it was told and could not be read"),
+        f"missing_{name}": (pl.Boolean, "whether it is missing: not reported, or invalid"),
+        f"invalid_{name}": (pl.Boolean, "whether it was reported and could not be read"),
     }
 
 
@@ -162,9 +161,9 @@ def _raw_type(component: Component) -> Any:
 
 
 def _raw(value: Any, component: Component) -> Any:
-    """A value in the type of its column, None if it has another one.
+    """A value in the type of its column; None if its type differs.
 
-    Of texts only declared ones are given: whatever else an app sends stays in the log.
+    Only declared texts are exported; any other text that an app sends stays in the log.
     """
     kind = _raw_type(component)
     if value is None or kind == pl.String:
@@ -183,5 +182,5 @@ def _text(value: Any) -> str:
 
 
 def _time_text(app_at: str | None) -> str | None:
-    """The time of an app; a text that is none might be anything, and stays in the log."""
+    """The time of an app; a text that is not a time could be anything, and stays in the log."""
     return app_at if app_at is not None and app_at[:1].isdigit() else None
