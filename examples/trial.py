@@ -2,7 +2,7 @@
 
     python examples/trial.py --folder out/trial
 
-Stop it at any moment and start it again: it goes on where it was. The people are simulated, and so is the time;
+Stop it at any moment and start it again: it continues where it was. The people are simulated, and so is the time;
 everything else is what a trial needs. `docs/how-to/trial.md` explains it and audits it.
 """
 

@@ -284,7 +284,8 @@ def test_real_numbers_can_go_missing_but_drive_nothing() -> None:
 @pytest.mark.parametrize(
     ("frame", "options", "sentence"),
     [
-        ({"x": [1, None]}, {}, "there are 2 rows to learn from; at least 30 are needed"),
+        ({"x": [1, None]}, {}, "the log has 2 rows; at least 30 are needed"),
+        ({"x": [1]}, {}, "the log has 1 row; at least 30 are needed"),
         ({}, {}, "the log has no columns"),
         (
             small(),

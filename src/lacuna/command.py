@@ -48,7 +48,7 @@ app.command()(explain)
 
 
 def main() -> None:
-    """Run the command; a wrong value gives one sentence and exit code 2, never a traceback."""
+    """Run the command; a wrong value is reported in one sentence with exit code 2, never as a traceback."""
     sys.exit(exit_code(lambda: app(prog_name="lacuna", standalone_mode=False)))
 
 
@@ -156,7 +156,7 @@ def run(
     workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per trial, in a list.")] = False,
 ) -> None:
-    """Run one method in one world and show how it does."""
+    """Run one method in one world and show its figures."""
     from lacuna.comparing.run_table import curve_times
     from lacuna.running.problems import find_problem
     from lacuna.running.trials import MOST_TRIALS, SeedlessTrial, run_seeds
@@ -180,7 +180,7 @@ def run(
 
 
 def _show_trials(problem: AnyProblem, settings: AnyMethod, rows: list[dict[str, Any]]) -> None:
-    """Figures as a table; on a terminal also how learning went, and what could be reached."""
+    """Figures as a table; on a terminal also a learning curve, and the yardsticks."""
     from rich.console import Console
 
     from lacuna.comparing.run_table import Reached, beside_table, figures_table, heading, on_learning, reached

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a file, in our words: where, what was found, what was expected."""
+"""Pydantic errors in our own words: the place, what was found, and what was expected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WANTED = {
 
 
 def path_of(parts: Iterable[int | str]) -> str:
-    """Give a place as people write it.
+    """Return a place as people write it.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def sentences(
     error: ValidationError, place_of: Callable[[Place], str], keys_at: Callable[[Place], list[str]],
     own: Callable[[str, Place], str | None] = lambda _kind, _place: None,
 ) -> list[str]:  # fmt: skip
-    """Give every complaint of pydantic as a sentence.
+    """Return every complaint of pydantic as a sentence.
 
     Parameters
     ----------

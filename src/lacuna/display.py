@@ -17,7 +17,7 @@ _MOST_ROWS = 12
 
 
 def shown_number(value: Any) -> str:
-    """Give a value as text: numbers with four digits that count, nothing for None.
+    """Return a value as text: numbers with four digits that count, nothing for None.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def shown_number(value: Any) -> str:
 
 
 def script_json(data: Any) -> str:
-    r"""Give data as JSON for a script element. It holds no ``<``, so nothing in it can end the element.
+    r"""Return data as JSON for a script element. It holds no ``<``, so nothing in it can end the element.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def script_json(data: Any) -> str:
 
 
 def card(title: str, *parts: str) -> str:
-    """Give a box with a title around parts that are HTML already.
+    """Return a box with a title around parts that are HTML already.
 
     Examples
     --------
@@ -57,18 +57,18 @@ def card(title: str, *parts: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Give a sentence or two."""
+    """Return a paragraph."""
     return f'<div style="margin:.3em 0">{escape(text)}</div>'
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> str:
-    """Give names and values side by side; what is None is left out."""
+    """Return names and values side by side; what is None is left out."""
     words = [f"{escape(name)}&nbsp;<b>{escape(shown_number(value))}</b>" for name, value in pairs if value is not None]
     return f'<div style="margin:.3em 0">{" · ".join(words)}</div>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, most: int = _MOST_ROWS) -> str:
-    """Give a table; beyond `most` rows it ends with how many are left out."""
+    """Return a table; beyond `most` rows it ends with how many are left out."""
     every = [list(row) for row in rows]
     lines = [_row("th", head), *(_row("td", map(shown_number, row)) for row in every[:most])]
     left = len(every) - most
@@ -82,7 +82,7 @@ def _row(kind: str, cells: Iterable[str]) -> str:
 
 
 def grid(cells: Sequence[Sequence[tuple[str, float]]], *, across: str, down: str) -> str:
-    """Give a picture of a grid: in each cell a sign and how strongly it is tinted, from 0 to 1.
+    """Return a picture of a grid: in each cell a sign and how strongly it is tinted, from 0 to 1.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, one writer at a time, and survive a power cut."""
+"""Atomic files: written completely or not at all, one writer at a time, and they survive a power cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_SYNC = {errno.EINVAL, errno.EACCES}
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes], check: Callable[[], None] | None = None) -> None:
-    """Write a file under another name, then rename it: it is whole or not there, also after a power cut.
+    """Write a file under another name, then rename it: it is complete or absent, even after a power cut.
 
     Content that is too large for memory comes in parts. `check` is called, and may raise, when nobody else can replace
     the file before this does.

@@ -43,7 +43,7 @@ HideFirstOption = Annotated[bool, typer.Option("--hide-first", help="Hide parts 
 
 
 def command_with_settings(command: Command) -> Command:
-    """Give a command an option for every declared setting. The command gets those that were used as `given`."""
+    """Add an option for every declared setting to a command, which receives those that were used as `given`."""
     own = [option for option in signature(command, eval_str=True).parameters.values() if option.name != "given"]
     declared = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, setting))
@@ -75,7 +75,7 @@ def _option(name: str, setting: Setting) -> Any:
 
 
 def chosen_method(method: str | None, given: dict[str, Any]) -> AnyMethod:
-    """Give the method that a command was asked for, with the settings that were given."""
+    """Return the method that a command was asked for, with the settings that were given."""
     from lacuna.learning.own_method import OwnMethod, find_method  # noqa: PLC0415  brings the compiler
 
     # The library's default settings belong together: naming a method drops all of them.

@@ -1,4 +1,4 @@
-"""Parameters as people write them, ``NAME,PARAMETER=VALUE,…``, and as the function they are for declares them."""
+"""Parameters as users write them, ``NAME,PARAMETER=VALUE,…``, and as functions declare them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def write_call(name: str, parameters: Mapping[str, Any]) -> str:
 def typed(
     what: str, build: Callable[..., Any], given: Mapping[str, Any], provided: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Give parameters as the types that a function or class declares, so that 1 and 1.0 are the same number.
+    """Return parameters as the types that a function or class declares, so that 1 and 1.0 are the same number.
 
     A parameter that it does not have, or of another type, is refused; so is one that is `provided` by lacuna. A
     parameter without a type is taken as it is.
@@ -82,13 +82,13 @@ def typed(
 
 
 def unusual(build: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the parameters that differ from their default."""
+    """Return the parameters that differ from their default."""
     known = parameters_of(build)
     return {name: value for name, value in given.items() if name not in known or value != known[name].default}
 
 
 def parameters_of(build: Callable[..., Any]) -> Mapping[str, Parameter]:
-    """Give the parameters of a function or class; any at all, if it does not say."""
+    """Return the parameters of a function or class; any at all, if it does not say."""
     try:
         return signature(build).parameters
     except ValueError:
@@ -96,12 +96,12 @@ def parameters_of(build: Callable[..., Any]) -> Mapping[str, Parameter]:
 
 
 def frozen(parameters: Mapping[str, Any]) -> Frozen:
-    """Give parameters in a form that can be compared and hashed."""
+    """Return parameters in a form that can be compared and hashed."""
     return tuple(sorted((key, as_tuples(value)) for key, value in parameters.items()))
 
 
 def as_tuples(value: Any) -> Any:
-    """Give a value of TOML or JSON with its lists as tuples, and 0.0 for -0.0, which is the same number."""
+    """Return a value of TOML or JSON with its lists as tuples, and 0.0 for -0.0, which is the same number."""
     if isinstance(value, list | tuple):
         return tuple(as_tuples(item) for item in value)
     return value + 0.0 if isinstance(value, float) else value

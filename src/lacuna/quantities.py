@@ -1,10 +1,10 @@
-"""Quantities as readers see them: a count with its noun, a time in a fitting unit, a number with its sign."""
+"""Quantities as text: a count with its noun, a time in a suitable unit, a number with its sign."""
 
 from __future__ import annotations
 
 
 def counted(n: int, noun: str) -> str:
-    """Give a count and its noun, in the singular or the plural.
+    """Return a count and its noun, in the singular or the plural.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Between a command and its terminal: progress, Ctrl-C, closed streams, narrow encodings, errors in one sentence."""
+"""Commands on a terminal: progress, Ctrl-C, closed streams, narrow encodings, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _UnheardError(Exception):
 
 
 def exit_code(command: Callable[[], int | None]) -> int:
-    """Run a command and give its exit code; whatever goes wrong is said in one sentence, never in a traceback."""
+    """Run a command and return its exit code; every error is reported in one sentence, never as a traceback."""
     _mend_streams()
     try:
         with _stoppable(), extras_named():

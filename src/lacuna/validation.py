@@ -1,4 +1,4 @@
-"""Checks of values that come from outside, each with the sentence that says what is wrong."""
+"""Checks of values from outside; the error messages name the value, the range and the place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MissingExtraError(ImportError, ValueError):
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
-    """Give the sentence that says what to install; None if what is missing is not part of an extra.
+    """Return the sentence that says what to install; None if what is missing is not part of an extra.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def extras_named() -> Iterator[None]:
 
 
 def shown(value: object) -> str:
-    """Give a value as one line of a message, cut if it is long.
+    """Write a value as one line of a message, cut if it is long.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def shown(value: object) -> str:
 
 
 def nearest(word: object, choices: Iterable[object]) -> str:
-    """Give " (did you mean …?)" if one of the choices is spelled alike, else nothing.
+    """Return " (did you mean …?)" if one of the choices is spelled alike, else nothing.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def nearest(word: object, choices: Iterable[object]) -> str:
 
 
 def whole_number(what: str, value: Any, low: int, high: int | None = None) -> int:
-    """Give back a whole number that lies in its range, or say what is wrong.
+    """Return a whole number that lies in its range, or raise an error.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def whole_number(what: str, value: Any, low: int, high: int | None = None) -> in
 
 
 def number(what: str, value: Any, low: float, high: float) -> float:
-    """Give back a number that lies in its range, or say what is wrong."""
+    """Return a number that lies in its range, or raise an error."""
     # Compared as what it is: a whole number of Python may be too large for a float.
     given: Any = nan if isinstance(value, bool) or not isinstance(value, Real) else value
     if not low <= given <= high:
@@ -110,7 +110,7 @@ def one_of(what: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def parameter_types(what: str, build: Callable[..., Any]) -> dict[str, Any]:
-    """Give the type of every parameter of a function or class, or say which one cannot be declared.
+    """Return the type of every parameter of a function or class, or raise an error if one cannot be declared.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which lacuna this is, and which results it gives."""
+"""The versions of lacuna and of its results."""
 
 from __future__ import annotations
 

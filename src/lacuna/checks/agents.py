@@ -33,10 +33,10 @@ def check_agent(what: Settings | Make, space: Space | None = None, n_actions: in
     1. Two agents with the same seed take the same actions; with another seed, other actions.
     2. ``probabilities()`` gives a distribution, the action taken has a probability above 0, and asking changes nothing.
     3. An agent is not changed by another one at work, nor by a caller that reuses its arrays.
-    4. A hidden value has no influence, whatever it is.
+    4. A hidden value has no influence.
     5. A wrong call or value is refused with a sentence, and changes nothing.
     6. Memory does not grow while nothing new is seen.
-    7. If it has ``save(path)`` and ``load(path)``: a loaded agent goes on as the saved one would have.
+    7. If it has ``save(path)`` and ``load(path)``: a loaded agent continues as the saved one would have.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def check_agent(what: Settings | Make, space: Space | None = None, n_actions: in
     space, n_actions
         What the agent sees and can do; by default two components of 3 and 2 values, and 3 actions.
     seed
-        Seed of everything that is drawn; the same seed, the same answer.
+        Seed of all random draws.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def _maker(settings: Settings, space: Space, n_actions: int) -> Make:
 
 
 class _Step(NamedTuple):
-    """What follows an action: the true values, which of them are hidden, the reward, and whether it was the end."""
+    """The result of an action: true values, which of them are hidden, reward, and whether the episode ended."""
 
     values: Integers
     mask: Integers
@@ -149,7 +149,7 @@ def _distribution(agent: AgentLike, n_actions: int) -> NDArray[np.float64]:
 
 
 class _Reusing:
-    """An agent whose caller reuses its arrays: looks whether they were changed, and then writes over them."""
+    """An agent whose caller reuses its arrays: checks that they are unchanged, then overwrites them."""
 
     def __init__(self, agent: AgentLike) -> None:
         self.act, self.probabilities, self.agent = agent.act, agent.probabilities, agent
@@ -183,7 +183,7 @@ class _Check:
     """Of an agent that nothing interferes with; all others are compared with it."""
 
     def expect(self, actions: list[int], cause: str) -> None:
-        """Refuse other actions than those of the agent that nothing interferes with."""
+        """Compare the actions with those of an undisturbed agent."""
         if actions != [action for action, _ in self.decisions]:
             raise CheckFailedError(cause)
 
@@ -218,7 +218,7 @@ class _Check:
         self.expect(actions, "the agent acted differently when a hidden value differed; it reads what its mask hides")
 
     def errors_are_sentences(self) -> None:
-        """Calls that must be refused, in a new agent and then in one at work, which must go on as before."""
+        """Make calls that must be refused, to a new agent and to a running one, which must continue unchanged."""
         agent = self.make(self.seed)
         _refused("act() before begin()", agent.act)
         _refused("probabilities() before begin()", agent.probabilities)
@@ -236,7 +236,7 @@ class _Check:
         self.expect(actions, "the agent acted differently after a call that it refused; a refused call changes nothing")
 
     def saving_keeps_everything(self) -> None:
-        """An agent that is saved and loaded between two episodes, or between act and learn, goes on as before."""
+        """Save and load an agent between two episodes, and between act and learn: it must continue unchanged."""
         agent: Any = self.make(self.seed)
         if not (hasattr(agent, "save") and hasattr(agent, "load")):
             return
@@ -259,7 +259,7 @@ class _Check:
                 raise CheckFailedError("an agent loaded before learn() learned differently; save() forgets the action")
 
     def memory_is_bounded(self) -> None:
-        """The same few observations over and over: sooner or later there is nothing new to remember."""
+        """Repeat the same few observations: eventually there is nothing new to store."""
         agent = self.make(self.seed)
         few = [
             step._replace(ended=False, mask=np.eye(self.space.d, dtype=np.int64)[-1] * (t % 2))

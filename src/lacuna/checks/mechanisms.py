@@ -1,4 +1,4 @@
-"""The contract of a mechanism: arrays and claim, numbers used, rates, and that nothing hidden shows."""
+"""The contract of a mechanism: arrays and claim, random numbers used, rates, and no leak of hidden values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_mechanism(mechanism: Mechanism, seed: int = 0) -> None:
     mechanism
         The mechanism.
     seed
-        Seed of everything that is drawn; the same seed, the same answer.
+        Seed of all random draws.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _compare_rates(mechanism: Mechanism, rows: Integers, visits: Integers, hits:
 
 
 class _Probe(gymnasium.Env[Any, Any]):
-    """An environment that shows what it is told to."""
+    """An environment that shows given states."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         sizes = mechanism.space.sizes

@@ -25,18 +25,18 @@ def check_world(mdp: TabularMDP, seed: int = 0) -> None:
     """Check that a world keeps its contract.
 
     1. Its arrays are those of a `TabularMDP`.
-    2. From wherever one can get, an end can be reached, unless the world truncates itself or goes on for ever.
+    2. An end is reachable from every reachable state, unless the world truncates episodes or is continuing.
     3. Outcomes are drawn as often as the table says (exact binomial tails).
     4. Gymnasium's own checker accepts its environment without a warning.
     5. The same seed gives the same path; every episode starts where `starts` and `restart` say.
-    6. The environment shows what `shows` says, and its info does not tell the true state.
+    6. The environment shows what `shows` says, and its info does not reveal the true state.
 
     Parameters
     ----------
     mdp
         The world.
     seed
-        Seed of everything that is drawn; the same seed, the same answer.
+        Seed of all random draws.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def check_world(mdp: TabularMDP, seed: int = 0) -> None:
 
 
 def _check_ends(mdp: TabularMDP) -> None:
-    """An end must be reachable from wherever one can get, or an episode may never stop."""
+    """Check that an end is reachable from every reachable state; otherwise an episode may never stop."""
     if not mdp.terminates or mdp.max_steps:
         return
     n, goes_on = mdp.n_states, ~mdp.ends

@@ -1,1 +1,1 @@
-"""Mechanisms from data: what a log of masks says about how values went missing, and what it cannot say."""
+"""Mechanisms from data: what a log of masks shows about missingness, and what it cannot show."""

@@ -1,4 +1,4 @@
-"""`from_masks`: what a log of observations says about how values went missing."""
+"""`from_masks`: fit the missingness of a log of observations."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class FittedMissingness:
 
     @property
     def cannot_know(self) -> str:
-        """What no log can tell."""
+        """What no log can show."""
         return CANNOT_KNOW
 
     @property
@@ -124,7 +124,7 @@ class FittedMissingness:
         return self.models[0]
 
     def frame(self, table: str) -> pl.DataFrame:
-        """Give one of the tables as a polars frame."""
+        """Return one of the tables as a polars frame."""
         with extras_named():
             import polars as pl  # noqa: PLC0415  heavy
 
@@ -136,7 +136,7 @@ class FittedMissingness:
     def mechanism(
         self, where: Where, kind: str | None = None, *, driver: str | None = None, n_actions: int | None = None
     ) -> Mechanism:
-        """Give one of the fitted models as a mechanism; its `name` is the text for study files and the command.
+        """Return one of the fitted models as a mechanism; its `name` is the text for study files and the command.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ def read_log(
     frame: Any, *, components: Sequence[str] | None = None, masked: bool = False, sequence: Any = None,
     order: Any = None, action: Any = None, first_observed: bool = False,
 ) -> MaskLog:  # fmt: skip
-    """Read what `from_masks` takes, or say what is wrong with it."""
+    """Read what `from_masks` takes, or raise an error."""
     table = _columns(frame)
     keys = {"sequence": sequence, "order": order, "action": action}
     named = {what: _found(table, what, given) for what, given in keys.items()}
@@ -84,7 +84,7 @@ def read_log(
     begins = _first_kept(begins, kept)
     rows = rows[kept]
     if len(rows) < LEAST_ROWS:
-        raise ValueError(f"there are {counted(len(rows), 'row')} to learn from; at least {LEAST_ROWS} are needed")
+        raise ValueError(f"the log has {counted(len(rows), 'row')}; at least {LEAST_ROWS} are needed")
     read = [_read_mask(name, table[name]) if masked else _read_values(name, table[name]) for name in names]
     hidden = np.stack([flags[rows] for flags, _ in read], axis=1)
     columns = tuple(Column(column.name, column.values[rows], column.labels) for _, column in read)

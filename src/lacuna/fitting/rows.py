@@ -1,4 +1,4 @@
-"""The tables that a log gives: rates, rates by what was seen, patterns, persistence, bursts and tests."""
+"""The tables of a fit: rates, rates by observed values, patterns, persistence, bursts and tests."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Persistence(NamedTuple):
 
 
 class BurstParameter(NamedTuple):
-    """A parameter of a hidden on/off chain; the standard error is NaN where the masks do not tell it."""
+    """A parameter of a hidden on/off chain; the standard error is NaN if the masks do not identify it."""
 
     kind: str
     component: str

@@ -172,7 +172,7 @@ def rank(cells: Sequence[Cell], judged: Judged) -> list[Rank]:
 
 
 def as_data(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Give means, differences, verdicts and ranks of some cells as plain data.
+    """Return means, differences, verdicts and ranks of some cells as plain data.
 
     Intervals are lists ``[estimate, low, high]``, rounded to six digits.
     """

@@ -87,7 +87,7 @@ def _confirming(tuning: Study, chosen: pl.DataFrame, draw: Draw) -> Study:
 
 
 def _as_method(row: dict[str, Any]) -> dict[str, Any]:
-    """Give a row of a choice as an entry of `methods` in a study file."""
+    """Return a row of a choice as an entry of `methods` in a study file."""
     given = {name: row[name] for name in SETTINGS if row[name] is not None and row[name] != SETTINGS[name].default}
     return {"name": row["method"]} | given
 
@@ -95,7 +95,7 @@ def _as_method(row: dict[str, Any]) -> dict[str, Any]:
 def tuned_cells(
     tuning: Study, chosen: pl.DataFrame, confirming: Sequence[Study], table: pl.DataFrame, draws: Sequence[Draw]
 ) -> list[Cell]:
-    """Give a cell for each kind of missingness, with a number per draw; `confirming` are the studies of fresh trials.
+    """Return a cell for each kind of missingness, with a number per draw; `confirming` are the studies of fresh trials.
 
     A series is a method with those of its settings that were not tuned.
     """
@@ -126,7 +126,7 @@ def _cells(tuning: Study, runs: pl.DataFrame, missingness: pl.Series, n: int) ->
 
 
 def listed(chosen: pl.DataFrame) -> dict[str, Any]:
-    """Give what was chosen as plain data: a table, a row for each draw, method and kind of missingness."""
+    """Return what was chosen as plain data: a table, a row for each draw, method and kind of missingness."""
     columns = ["draw", "missingness", *METHOD, *(name for name in COLUMNS.tuned), "settings"]
     kept = [name for name in columns if chosen[name].null_count() < chosen.height]
     table = chosen.select(kept)

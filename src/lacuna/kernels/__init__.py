@@ -1,1 +1,1 @@
-"""What every kernel stands on: compiling, spaces, random numbers, counts."""
+"""The basis of all kernels: compilation, spaces, random numbers, counts."""

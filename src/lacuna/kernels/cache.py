@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and what is said while they are compiled.
+"""Where compiled kernels are stored, and the message while they are compiled.
 
 In this order: the folder that ``LACUNA_CACHE_DIR`` (or else ``NUMBA_CACHE_DIR``) names, the user's cache
 (``$XDG_CACHE_HOME/lacuna``, by default ``~/.cache/lacuna``), a private temporary folder (``lacuna-`` and the user's
@@ -60,7 +60,7 @@ class KernelCache(NullCache):
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep a compiled form if there is room for it; it works all the same if there is not."""
+        """Store a compiled form if there is space on the disk; failing to do so is harmless."""
         if self._folders:
             with suppress(OSError):
                 self._folders[-1].save_overload(signature, compiled)
@@ -188,7 +188,7 @@ def _digest_of_file(path: str) -> str:
 
 @cache
 def _tell_that_kernels_are_compiled() -> None:
-    """Say once, to somebody who waits at a terminal or in a notebook, what the wait is for."""
+    """Say once, in a terminal or notebook, that kernels are being compiled."""
     out = sys.stderr
     with suppress(AttributeError, OSError, ValueError):  # there is no stderr, or it was closed
         if out.isatty() or type(out).__module__.startswith("ipykernel."):

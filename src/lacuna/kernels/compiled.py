@@ -21,10 +21,10 @@ F = TypeVar("F", bound=Callable[..., object])
 
 @cache
 def kernels_digest() -> str:
-    """Digest of the source of all kernels and of the tuples they take: what fixes the bits they give.
+    """Digest of the source of all kernels and of the tuples they take, which determine their bits.
 
-    Kernels are kept in a folder of this name. Numba notices a change in the file of the outermost compiled function
-    only; a kernel edited in another file would silently run in its old form.
+    Compiled kernels are stored in a folder of this name. Numba only notices changes in the file of the outermost
+    compiled function; a kernel edited in another file would silently run in its old form.
     """
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
@@ -35,7 +35,7 @@ def kernels_digest() -> str:
 
 
 class Inner(CPUDispatcher):
-    """A compiled function without a door from Python."""
+    """A compiled function without an entry point for Python."""
 
     def __call__(self, *_: object) -> NoReturn:
         """Refuse: the processor would jump to nowhere."""
@@ -55,23 +55,23 @@ def kernel(function: F) -> F:
 def inner(function: F) -> F:
     """Compile a kernel that only kernels call.
 
-    A door from Python takes tuples of arrays apart, one by one. For a small kernel that is most of the code, and twice
-    as long to compile as everything else.
+    An entry point for Python has to unpack tuples of arrays. For a small kernel that is most of the code, and takes
+    twice as long to compile as the rest.
     """
     return _without_door(_compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True))
 
 
 def called(function: F) -> F:
-    """Compile a kernel that both Python and kernels call, and that is called, not inlined: so it is compiled once."""
+    """Compile a kernel that both Python and kernels call. It is called, not inlined, so it is compiled once."""
     return _compiled(function, forceinline=False)
 
 
 def typed(function: F, *arguments: object) -> F:
-    """Give the compiled form of a kernel for arguments of these types: it does not look at types again.
+    """Return the compiled form of a kernel for arguments of these types; it does not check types again.
 
-    A call of a kernel finds out the type of each array in its tuples; for a small kernel that takes longer than all
-    else. Here nothing does: an array of another type would be read as if it had the right one. So this is for callers
-    that make all arguments themselves, always in the same way.
+    A call of a kernel determines the type of each array in its tuples; for a small kernel that takes longer than the
+    rest. This form skips it: an array of another type would be misread. So use it only if the caller makes all
+    arguments itself, always in the same way.
     """
     if config.DISABLE_JIT:
         return function
@@ -79,7 +79,7 @@ def typed(function: F, *arguments: object) -> F:
 
 
 def rare(function: F) -> F:
-    """Compile an inner kernel that is called, not inlined: what runs rarely would only make the hot loop larger."""
+    """Compile an inner kernel that runs rarely: it is called, not inlined, to keep the hot loop small."""
     return _without_door(_compiled(function, forceinline=False, no_cpython_wrapper=True, no_cfunc_wrapper=True))
 
 

@@ -117,7 +117,7 @@ def start_row(key: int, counts: CountTable) -> np.uint32:
 
 @inner
 def move_to_end(i: np.uint32, counts: CountTable) -> None:
-    """Give a full row twice the room, at the end; what it leaves behind is at most as much as it takes."""
+    """Move a full row to the end, with twice the room; the space left behind is at most as large."""
     shift = counts.used[1] - counts.start[i]
     for entry in range(counts.start[i], counts.start[i] + counts.length[i]):
         counts.code[np.uint64(entry) + shift] = counts.code[entry]
@@ -186,15 +186,16 @@ class Counts:
         rows, entries, _ = (int(x) for x in self.table.used)
         return 8 * (4 * rows + 2 * entries)
 
-    def to_arrays(self) -> dict[str, NDArray[np.int64]]:
-        """The rows as flat arrays, for a file: keys, lengths, codes and units."""
+    def to_arrays(self, prefix: str = "") -> dict[str, NDArray[np.int64]]:
+        """The rows as flat arrays, for a file: keys, lengths, codes and units, their names with this prefix."""
         t = self.table
         keys = np.flatnonzero(t.head)
         rows = t.head[keys]
         lengths = t.length[rows].astype(np.int64)
         ends = np.cumsum(lengths)
         flat = np.arange(lengths.sum()) + np.repeat(t.start[rows].astype(np.int64) - (ends - lengths), lengths)
-        return {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}
+        arrays = {"keys": keys, "lengths": lengths, "codes": t.code[flat], "units": t.n[flat]}
+        return {prefix + name: array for name, array in arrays.items()}
 
     def from_arrays(
         self, arrays: dict[str, NDArray[np.int64]], *, most_code: int | None = None, most_units: int = MAX_COUNT

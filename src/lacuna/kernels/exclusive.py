@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Entry:
-    """Lets the calls of one thread in, nested ones too, and nobody else meanwhile; a copy is free."""
+    """Admits the calls of one thread at a time, nested ones too; a copy starts free."""
 
     __slots__ = ("leave", "try_enter")
 

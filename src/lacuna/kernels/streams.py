@@ -43,7 +43,7 @@ def draw(uniforms: Uniforms) -> float:
 
 @kernel
 def draw_many(n: int, uniforms: Uniforms) -> int:
-    """Take the next `n` numbers at once; gives where in the block they begin."""
+    """Take the next `n` numbers at once; returns where in the block they begin."""
     first: int = uniforms.cursor[0]
     uniforms.cursor[0] += n
     return first
@@ -102,11 +102,11 @@ class Stream:
         return int(self.uniforms.block.shape[0] - self.uniforms.cursor[0])
 
     def need(self, n: int) -> Uniforms:
-        """Make sure that at least `n` numbers are waiting, and give them."""
+        """Make sure that at least `n` numbers are waiting, and return them."""
         return self.uniforms if self.ready >= n else self.fill(max(n, _BLOCK))
 
     def fill(self, n: int) -> Uniforms:
-        """Make sure that `n` numbers or more are waiting, replacing those used, and give them."""
+        """Make sure that `n` numbers or more are waiting, replacing those used, and return them."""
         block, cursor = self.uniforms
         used, left = int(cursor[0]), self.ready
         # A block is used again and again: fresh memory would cost as much as filling it.

@@ -1,4 +1,4 @@
-"""`Agent`: the learner as an object to deploy. Three methods make it act and learn; the others look, save and load."""
+"""`Agent`: the learner as an object to deploy. Three methods act and learn; the others inspect, save and load."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
 from lacuna.learning import checkpoint, learner, picture
 from lacuna.learning.checkpoint import Phase
-from lacuna.learning.late import begin_late, correct
-from lacuna.learning.learner import draws_per_step
+from lacuna.learning.late import correct
 from lacuna.learning.observation import Observation, read_observation
 from lacuna.learning.tables import Tables
 from lacuna.methods import savefile
 from lacuna.methods.memory import Learner, PlanTable
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.methods.settings import DEFAULT, Settings
-from lacuna.methods.table import METHODS, Impute
-from lacuna.models.history import check_late
+from lacuna.methods.table import METHODS, NO_GUESS
+from lacuna.models.history import begin_history, check_late
 from lacuna.observing.binning import Binning
 from lacuna.observing.environment import actions_of, binning_of, space_of
 from lacuna.validation import whole_number
@@ -88,8 +87,8 @@ class Agent:
             raise ValueError(
                 f"{self.settings.method} is a yardstick: it knows what no agent can know; take it in a trial or a study"
             )
-        # A compiled run keeps numbers for a step and for two starts of episodes.
-        n_draws = 3 * draws_per_step(self.settings.rules, space.d)
+        # A compiled run prepares random numbers for a step and for two starts of episodes.
+        n_draws = 3 * learner.draws_per_step(self.settings.rules, space.d)
         ask_for(8 * n_draws, f"the random numbers for a step of {self.settings.method}", max_memory)
         self.tables = Tables(space, self.n_actions, self.settings, max_memory=max_memory)
         self.method, self.rules = self.tables.method, self.tables.rules
@@ -110,8 +109,8 @@ class Agent:
     ) -> Agent:  # fmt: skip
         """Make an agent for an environment, wrapped or not: with its components, its actions and its bins.
 
-        Observations must have components with finitely many values, and actions must be `Discrete`; a sentence says
-        what to do about others.
+        Observations must have components with finitely many values, and actions must be `Discrete`; otherwise the error
+        says what to do.
 
         Examples
         --------
@@ -132,9 +131,9 @@ class Agent:
     def begin(self, observation: Observation) -> None:
         """Start an episode with its first observation."""
         seen = read_observation(observation, self.space)
-        uniforms = self.imputation.need(draws_per_step(self.rules, self.space.d))
+        uniforms = self.imputation.need(learner.draws_per_step(self.rules, self.space.d))
         learner.begin(seen, self.rules, self.space.layout, self.memory, uniforms)
-        begin_late(self.memory, self.tables.history)
+        begin_history(self.memory, self.tables.history)
         self._phase = "ready"
 
     @exclusive
@@ -151,27 +150,27 @@ class Agent:
     def learn(
         self, reward: float, observation: Observation, terminated: bool, *, action: int | None = None
     ) -> None:  # fmt: skip
-        """Take in what the last action led to.
+        """Learn from the outcome of the last action.
 
-        A reward that is missing or not finite is refused. After `terminated`, or where an episode is cut off, call
+        A reward that is missing or not finite is refused. After `terminated`, or when an episode is truncated, call
         `begin` with the first observation of the next one.
 
-        `action` is for an action that somebody else chose: another learner, or a person who did not do what `act` said.
-        It takes the place of the agent's own, and `act` need not have been called.
+        `action` is for an action chosen elsewhere: by another learner, or by a person who did not follow `act`. It
+        replaces the agent's own action, and `act` need not have been called.
         """
         if self._phase != "acted" and (action is None or self._phase == "new"):
             raise RuntimeError(f"learn() was called before {'act()' if action is None else 'begin(observation)'}")
         taken = self._action if action is None else whole_number("the action", action, 0, self.n_actions - 1)
         if isinstance(reward, bool) or not isinstance(reward, int | float | np.floating | np.integer):
             raise ValueError(f"the reward is {reward!r}; it must be a number: missing rewards cannot be learned from")
-        # Not as a float: a whole number of Python may be too large for one.
+        # Not as a float: a Python integer may be too large for one.
         if not -MAX_REWARD <= (reward if isinstance(reward, int) else float(reward)) <= MAX_REWARD:
             raise ValueError(f"the reward is {reward}; it must be finite, between {-MAX_REWARD:g} and {MAX_REWARD:g}")
         if not isinstance(terminated, bool | np.bool_):
             raise ValueError(f"terminated is {terminated!r}; it must be True or False")
         seen = read_observation(observation, self.space)
         self.make_room()
-        uniforms = self.imputation.need(draws_per_step(self.rules, self.space.d))
+        uniforms = self.imputation.need(learner.draws_per_step(self.rules, self.space.d))
         learner.learn(taken, float(reward), bool(terminated), seen, self.learner, uniforms)
         self.steps += 1
         self._phase = "new" if terminated else "ready"
@@ -202,10 +201,10 @@ class Agent:
         values = read_observation(observation, self.space)
         check_late(values, steps_ago, self.tables.history)
         self.make_room()
-        correct(steps_ago, values, self.learner, self.imputation.need(draws_per_step(self.rules, self.space.d)))
+        correct(steps_ago, values, self.learner, self.imputation.need(learner.draws_per_step(self.rules, self.space.d)))
 
     def take_late(self, info: Mapping[str, Any]) -> None:
-        """Take in what the info of a `MissingObservation` says has arrived late, before learning from the step."""
+        """Take in the late values in the info of a `MissingObservation`, before learning from the step."""
         if "late" in info and self.rules.lag > 0 and info["steps_ago"] <= self.rules.lag:
             self.correct([None if value < 0 else int(value) for value in info["late"]], steps_ago=info["steps_ago"])
 
@@ -224,7 +223,7 @@ class Agent:
         return self.tables.plan_table
 
     def took_steps(self, n: int) -> None:
-        """Note that a compiled loop, sharing this agent's arrays, took `n` steps and stands before the next action."""
+        """Record that a compiled loop took `n` steps on this agent's arrays and stopped before the next action."""
         self.steps += n
         self._phase = "ready"
 
@@ -237,7 +236,7 @@ class Agent:
     def probabilities(self) -> NDArray[np.float64]:
         """Exact probability of each action in the current state: vote, ties and exploration included.
 
-        Asking changes nothing and moves no random stream. Before and after `act` the answer is the same.
+        Calling it changes nothing and draws no random number. Before and after `act` the result is the same.
         """
         if self._phase == "new":
             raise RuntimeError("probabilities() was called before begin(observation)")
@@ -274,7 +273,7 @@ class Agent:
     def component_counts(self) -> Mapping[tuple[str, int, int, int], float]:
         """The counts ``(component, value, action, next value) -> count`` as they are now, read-only.
 
-        They include complete transitions that were not passed on to the component counts yet.
+        They include complete transitions that have not been added to the component counts yet.
         """
         if self.planner is not None:
             return MappingProxyType(self.planner.model.of_components())
@@ -294,16 +293,16 @@ class Agent:
 
     @property
     def pathways(self) -> tuple[tuple[int | None, ...], ...]:
-        """What each pathway takes the current state to be; ``None`` where a component stays missing."""
+        """The current state in each pathway; ``None`` where a component stays missing."""
         if self._phase == "new" and self.steps == 0:
             return ()
-        if self.method.impute in (Impute.TOKEN, Impute.NOTHING):
+        if self.method.impute in NO_GUESS:
             return (tuple(None if value == MISSING else int(value) for value in self.memory.previous),)
         return tuple(self.space.decode(int(s)) for s in self.memory.S - self.memory.first)
 
     @property
     def action(self) -> int | None:
-        """The action that was chosen and has not been learned from yet; None if there is none."""
+        """The last action chosen, while its outcome is awaited; None if there is none."""
         return self._action if self._phase == "acted" else None
 
     @property
@@ -313,7 +312,7 @@ class Agent:
         It is also the index of the next decision. Indices begin with 0, and continue across episodes and in an agent
         that was saved and loaded.
         """
-        # An action takes one number of its stream, and a coin before it if it may explore.
+        # An action takes one random number, and one more before it if the agent may explore.
         return self.exploration.position // (2 if learner.may_explore(self.rules) else 1)
 
     @property
@@ -339,17 +338,17 @@ class Agent:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the complete state to a file, whole or not at all.
 
-        A file that this agent was loaded from or saved to is replaced, unless someone else saved it since. Any other
-        file is replaced only with `overwrite`.
+        A file that this agent was loaded from or saved to is replaced, unless another process has saved it since. Any
+        other file is replaced only with `overwrite`.
         """
         self._files.write(path, "agent", *self.to_parts(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, other_kernels: savefile.OtherKernels = "warn") -> Agent:
-        """Read an agent back; it continues exactly where it was saved.
+        """Load an agent; it continues exactly where it was saved.
 
-        If other kernels saved it, what follows may differ in its bits. A warning says so; with
-        ``other_kernels="refuse"`` it is an error.
+        If other kernels saved it, later results may differ in their bits. That gives a warning; with
+        ``other_kernels="refuse"``, an error.
         """
         files = savefile.KnownFiles()
         header, arrays = files.read(path, "agent", other_kernels)

@@ -1,4 +1,4 @@
-"""What is saved of an agent, and how a blank agent is filled from a file that is not trusted."""
+"""The saved state of an agent, and how a blank agent is filled from an untrusted file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lacuna.methods import savefile
 from lacuna.methods.memory import NO_STATE, History
 from lacuna.methods.savefile import Arrays
 from lacuna.methods.settings import LATER, Settings
-from lacuna.methods.table import Impute
+from lacuna.methods.table import NO_GUESS, Impute
 from lacuna.models import history
 from lacuna.observing.binning import Binning
 from lacuna.validation import one_of, shown, whole_number
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lacuna.learning.agent import Agent
 
 Phase = Literal["new", "ready", "acted"]
-"""Where an agent stands: before `begin`, before `act`, before `learn`."""
+"""The phase of an agent: before `begin`, before `act`, before `learn`."""
 
 _PHASES = get_args(Phase)
 _HEADER = ("sizes", "names", "n_actions", "settings", "seed", "positions", "steps", "phase", "action")
@@ -52,7 +52,7 @@ def describe(agent: Agent) -> tuple[dict[str, Any], Arrays]:
         header["binning"] = agent.binning.as_dict()
     memory = agent.memory
     place = {name: getattr(memory, name) for name in _PLACE}
-    # As states, whatever Q table each pathway has.
+    # As states, without the offsets of separate Q tables.
     place["S"] = np.where(memory.S == NO_STATE, NO_STATE, memory.S - memory.first)
     arrays = agent.tables.to_arrays() | place
     if agent.tables.history is not None:
@@ -66,7 +66,7 @@ def array_names(settings: Settings) -> tuple[str, ...]:
 
 
 def identity(header: dict[str, Any]) -> tuple[Space, int, Settings, int]:
-    """What a blank agent is made from: its space, its number of actions, its settings and its seed."""
+    """The arguments of a blank agent: its space, number of actions, settings and seed."""
     bins = [name for name in _OPTIONAL if isinstance(header, dict) and name in header]
     savefile.fields("the agent", header, (*_HEADER, *bins))
     for name in ("sizes", "names"):
@@ -86,7 +86,7 @@ def binning(header: dict[str, Any]) -> Binning | None:
 
 
 def streams(seed: int, positions: Any, *names: StreamName) -> list[Stream]:
-    """The streams of these names where a file says that they stand."""
+    """The streams of these names at the positions in a file."""
     savefile.fields("positions", positions, names)
     return [
         Stream(seed, name, whole_number(f"the position of {name}", positions[name], 0, MAX_POSITION)) for name in names
@@ -94,7 +94,7 @@ def streams(seed: int, positions: Any, *names: StreamName) -> list[Stream]:
 
 
 def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
-    """Fill the blank agent that `identity` gave with what `describe` wrote, whatever the file says."""
+    """Fill a blank agent from an untrusted file that `describe` wrote."""
     agent.imputation, agent.exploration = streams(header["seed"], header["positions"], "imputation", "exploration")
     agent.steps = whole_number("steps", header["steps"], 0, MAX_COUNT)
     one_of("the phase", header["phase"], _PHASES)
@@ -108,7 +108,7 @@ def restore(agent: Agent, header: dict[str, Any], arrays: Arrays) -> None:
 
 
 def _fill_history(agent: Agent, kept: History, arrays: Arrays) -> None:
-    guesses = agent.method.impute not in (Impute.TOKEN, Impute.NOTHING)
+    guesses = agent.method.impute not in NO_GUESS
     n_states = agent.memory.Q.shape[0] // agent.settings.tables
     limits = history.Limits(NO_STATE, n_states, agent.space.sizes, agent.n_actions)
     history.fill_history(kept, arrays, limits)
@@ -122,7 +122,7 @@ def _fill_history(agent: Agent, kept: History, arrays: Arrays) -> None:
 def _fill_pathways(agent: Agent, arrays: Arrays) -> None:
     memory, d = agent.memory, agent.space.d
     begun = agent._phase != "new" or agent.steps > 0
-    guesses = agent.method.impute not in (Impute.TOKEN, Impute.NOTHING)
+    guesses = agent.method.impute not in NO_GUESS
     first = 0 if begun and agent.method.impute != Impute.NOTHING else NO_STATE
     states = savefile.take(arrays, "S", "int64", memory.S.shape, first, memory.Q.shape[0] // agent.settings.tables - 1)
     memory.S[:] = np.where(states == NO_STATE, NO_STATE, states + memory.first)

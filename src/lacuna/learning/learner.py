@@ -19,7 +19,7 @@ from lacuna.kernels.streams import Uniforms, draw
 from lacuna.methods.memory import ANYWHERE, IMPATIENCE, NO_STATE, Evidence, Experience, Learner, Memory, PlanTable
 from lacuna.methods.qlearning import update_apart, update_together
 from lacuna.methods.settings import Q_TABLES, Rules
-from lacuna.methods.table import Impute, Teach
+from lacuna.methods.table import ASSUMED, Impute, Teach
 from lacuna.methods.voting import (
     SAMPLED,
     action_probabilities,
@@ -49,9 +49,7 @@ from lacuna.models.looking import fill_unknown, pairs_before
 from lacuna.models.planning import count_agreed, credit, plan_ahead
 
 _NOTHING, _LAST_COMPLETE, _LAST_VALUES, _TOKEN, _DRAWS, _CHAIN, *_ = (int(kind) for kind in Impute)
-_ASSUMED_STATE, _ASSUMED_VALUES, _LAST_OR_ASSUMED = map(
-    int, (Impute.ASSUMED_STATE, Impute.ASSUMED_VALUES, Impute.LAST_OR_ASSUMED)
-)
+_ASSUMED_STATE, _ASSUMED_VALUES = int(Impute.ASSUMED_STATE), int(Impute.ASSUMED_VALUES)
 _NO_MODEL, _EVERY_PATHWAY, _COMPLETE_PAIRS, _AVAILABLE_PAIRS, _AGREED_PAIRS, *_ = (int(kind) for kind in Teach)
 _OWN_PATHWAY = int(Teach.OWN_PATHWAY)
 _OWN = Q_TABLES.index("own")
@@ -59,14 +57,14 @@ _OWN = Q_TABLES.index("own")
 
 @kernel
 def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: Memory, uniforms: Uniforms) -> None:
-    """Start an episode: forget the pathways and what was carried forward, guess hidden components uniformly."""
+    """Start an episode: drop the pathways and the values carried forward, and guess hidden components uniformly."""
     observed = decode(observation, layout)
     copy_into(memory.previous, observation)
     if rules.impute == _NOTHING:
         memory.S[0] = index_of(observation, layout) if observed.complete else NO_STATE
     elif rules.impute == _TOKEN:
         memory.S[0] = token_row(observation, layout)
-    elif rules.impute in (_ASSUMED_STATE, _ASSUMED_VALUES, _LAST_OR_ASSUMED):
+    elif rules.impute in ASSUMED:
         hold_first(observed, rules, memory)
         memory.S[0], memory.C[0] = index_of(memory.held, layout), code_of(memory.held, layout)
     else:
@@ -79,7 +77,7 @@ def begin(observation: NDArray[np.int64], rules: Rules, layout: Layout, memory: 
 
 @kernel
 def act(rules: Rules, memory: Memory, planner: PlanTable | None, uniforms: Uniforms) -> int:
-    """Sample an action by exactly `probabilities`, with one number, and a coin before it if it may explore."""
+    """Sample an action from exactly `probabilities`, with one random number, and one before it if it may explore."""
     Q, S = memory.Q, memory.S
     uniform = explores(rules, planner, uniforms)
     u = draw(uniforms)
@@ -108,13 +106,13 @@ def act(rules: Rules, memory: Memory, planner: PlanTable | None, uniforms: Unifo
 
 
 def may_explore(rules: Rules) -> bool:
-    """Whether a coin is drawn before an action: a planner draws one always, for it may become impatient."""
+    """Whether a number is drawn for exploration: always for a planner, because it may become impatient."""
     return rules.epsilon > 0 or rules.teach == _AGREED_PAIRS
 
 
 @inner
 def explores(rules: Rules, planner: PlanTable | None, uniforms: Uniforms) -> bool:
-    """Toss the coin, if there is one."""
+    """Decide whether to explore; draws a number only if the learner may explore."""
     if planner is not None:
         return bool(draw(uniforms) < exploration(rules, planner))
     return bool(rules.epsilon > 0 and draw(uniforms) < rules.epsilon)
@@ -130,7 +128,7 @@ def exploration(rules: Rules, planner: PlanTable | None) -> float:
 
 @inner
 def add_optimism(k: int, rules: Rules, memory: Memory) -> None:
-    """Fill row `k` of ``optimistic``: the values in the state of pathway `k`, what was not yet tried counted as better.
+    """Fill row `k` of ``optimistic``: the values in the state of pathway `k`, plus a bonus for untried actions.
 
     optimistic(k, a) = Q(S_k, a) + optimism · highest reward · (share of the pathways of its table that have not tried a
     there)
@@ -167,7 +165,7 @@ def probabilities(rules: Rules, memory: Memory, planner: PlanTable | None, p: ND
 def learn(
     action: int, reward: float, terminated: bool, observation: NDArray[np.int64], learner: Learner, uniforms: Uniforms
 ) -> None:
-    """Take in one step."""
+    """Learn from one step."""
     observed, from_complete = decode(observation, learner.layout), is_complete(learner.memory.previous)
     pairs = pairs_before(learner, learner.planner)
     experience = Experience(action, reward, terminated, from_complete, observed, pairs)
@@ -181,7 +179,7 @@ def learn(
 
 @inner
 def foresee(experience: Experience, learner: Learner, planner: PlanTable | None, uniforms: Uniforms) -> None:
-    """Fill ``S_next`` and ``C_next`` with what each pathway takes the new state to be, by the model as it is."""
+    """Fill ``S_next`` and ``C_next`` with each pathway's next state, drawn from the model before this step."""
     rules, memory, components = learner.rules, learner.memory, learner.components
     action, observed = experience.action, experience.observed
     if planner is not None:
@@ -198,7 +196,7 @@ def foresee(experience: Experience, learner: Learner, planner: PlanTable | None,
 
 @inner
 def impute(action: int, observed: Observed, learner: Learner, uniforms: Uniforms) -> None:
-    """Fill ``S_next`` and ``C_next`` by the method's rule."""
+    """Fill ``S_next`` and ``C_next`` by the method's imputation rule."""
     rules, layout, memory = learner.rules, learner.layout, learner.memory
     S_next, C_next = memory.S_next, memory.C_next
     if rules.impute == _NOTHING:
@@ -222,14 +220,14 @@ def impute(action: int, observed: Observed, learner: Learner, uniforms: Uniforms
 
 @inner
 def hold_first(observed: Observed, rules: Rules, memory: Memory) -> None:
-    """Fill ``held`` with what a method that assumes values takes the first state of an episode to be."""
+    """Fill ``held`` with the first state of an episode, for a method that assumes values."""
     copy_into(memory.held, memory.assumed)
     hold(rules.impute, observed, memory)
 
 
 @inner
 def hold(impute: int, observed: Observed, memory: Memory) -> None:
-    """Fill ``held`` with the one state that a method without a model takes an observation for."""
+    """Fill ``held`` with the completed state, for a method without a model."""
     if impute == _LAST_COMPLETE:
         hold_last_complete(observed, memory.held)
     elif impute == _ASSUMED_STATE:
@@ -253,7 +251,7 @@ def shuffle(S: NDArray[np.int64], C: NDArray[np.int64], first: NDArray[np.int64]
 def improve(
     experience: Experience, rules: Rules, memory: Memory, planner: PlanTable | None, evidence: Evidence | None
 ) -> None:
-    """Update Q by what each pathway took the step to be, from ``S`` to ``S_next``; a planner takes in the reward."""
+    """Update Q by each pathway's transition from ``S`` to ``S_next``; a planner only takes in the reward."""
     credit_arrivals(experience, memory, evidence)
     if planner is not None:
         credit(experience, memory, planner)
@@ -291,7 +289,7 @@ def count_try(s: int, a: int, pathways: int, rules: Rules, memory: Memory) -> No
 
 @inner
 def teach(experience: Experience, learner: Learner, planner: PlanTable | None) -> None:
-    """Count the transition: of every pathway, of complete states, or of every component seen before and after."""
+    """Count the transition: of every pathway, of complete states, or of each component seen before and after."""
     rules, memory, counts, components = learner.rules, learner.memory, learner.counts, learner.components
     S, C_next, A = memory.S, memory.C_next, memory.Q.shape[1]
     action, observed = experience.action, experience.observed
@@ -324,14 +322,14 @@ def teach(experience: Experience, learner: Learner, planner: PlanTable | None) -
 
 @inner
 def plan(experience: Experience, learner: Learner, planner: PlanTable | None) -> None:
-    """Improve Q by what the model says, without a step in the world."""
+    """Improve Q on the model, without a step in the world."""
     if planner is not None:
         plan_ahead(experience.action, learner, planner)
 
 
 @inner
 def settle(experience: Experience, rules: Rules, memory: Memory) -> None:
-    """Move the pathways on."""
+    """Move the pathways to their next states."""
     for k in range(rules.K):
         memory.S[k], memory.C[k] = memory.S_next[k], memory.C_next[k]
     copy_into(memory.previous, experience.observed.values)
@@ -339,7 +337,7 @@ def settle(experience: Experience, rules: Rules, memory: Memory) -> None:
 
 @inner
 def fits(learner: Learner, planner: PlanTable | None) -> bool:
-    """Whether what one step may teach fits into the counts."""
+    """Whether the counts have room for one more step."""
     components = learner.components
     d, K = learner.layout.sizes.shape[0], learner.rules.K
     if planner is not None:
@@ -350,12 +348,12 @@ def fits(learner: Learner, planner: PlanTable | None) -> bool:
 
 
 def draws_per_pathway(rules: Rules, d: int) -> int:
-    """The most numbers that one pathway needs to draw its next state, of `d` components."""
+    """The most random numbers that one pathway needs to draw its next state, of `d` components."""
     return most_chained(rules.cycles, d) if rules.impute == _CHAIN else 1
 
 
 def draws_per_step(rules: Rules, d: int) -> int:
-    """The most numbers of the imputation stream that one begin can use, or one learn with late values before it."""
+    """The most imputation numbers that one `begin` can use, or one `learn` with late values before it."""
     resamples = rules.evidence > 0 or rules.teach == _AGREED_PAIRS
     # A shuffle takes a coin and K - 1 numbers, resampling one.
     once = rules.K * draws_per_pathway(rules, d) + (1 + rules.K if rules.p_shuffle > 0 else 0) + (1 if resamples else 0)

@@ -1,4 +1,4 @@
-"""Observations as people pass them, converted to what kernels take, or refused with a sentence."""
+"""Observations as users pass them, checked and converted to what kernels take."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Observation = Sequence[int | None] | NDArray[Any] | Series | Mapping[str, Any] |
 
 
 def read_observation(observation: Observation, space: Space) -> NDArray[np.int64]:
-    """Give the value of each component, `MISSING` (-1) where it is hidden.
+    """Return the value of each component, `MISSING` (-1) where it is hidden.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def _flat(values: Any) -> list[Any]:
 
 
 def _refusal(j: int, parts: list[Any], hidden: list[Any], space: Space) -> ValueError:
-    """Say what is wrong with component `j`; or which one is NaN, which makes floats of its neighbours too."""
+    """The error for component `j`; or for the one that is NaN, because a NaN turns its neighbours into floats."""
     for i, value in enumerate(parts):
         if isinstance(value, float | np.floating) and np.isnan(value) and not (hidden and hidden[i]):
             return ValueError(

@@ -1,4 +1,4 @@
-"""A method of your own: what its agents must be able to do, and how studies and the command name it."""
+"""A method of your own: the methods that its agents need, and how studies and the command name it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERBS = ("begin", "act", "learn")
 
 
 class AgentLike(Protocol):
-    """What an agent must be able to do to be measured like ours.
+    """The methods that an agent needs to be measured like ours.
 
     An observation is ``{"values": …, "mask": …}``: two arrays with an entry per component, mask 1 = hidden. Where the
     mask is 1, the value says nothing. `probabilities` is needed for `check_agent` only, which also tries
@@ -68,7 +68,7 @@ class OwnMethod:
                 f"{', '.join(choices)}, or a yardstick: {', '.join(YARDSTICKS)}"
             )
         build = _builder(reference)
-        # The first two are given in their order, whatever they are called.
+        # The first two are passed by position, so their names do not matter.
         provided = [*list(parameters_of(build))[:2], "seed"]
         given = typed(f"the method {reference!r}", build, parameters or {}, provided)
         return cls(reference, frozen(unusual(build, given)))
@@ -122,7 +122,7 @@ def make_agent(method: AnyMethod, space: Space, n_actions: int, *, seed: int) ->
 
 
 def as_observation(seen: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """Give what kernels take as what agents are shown: new arrays, with 0 for a value that is hidden."""
+    """Convert an observation from kernels to the form for agents: new arrays, with 0 for a hidden value."""
     hidden = seen == MISSING
     return {"values": np.where(hidden, 0, seen), "mask": hidden.astype(np.int64)}
 

@@ -21,13 +21,13 @@ ARROWS = {
 
 
 def signs_of(action_names: Sequence[str], n_actions: int) -> list[str]:
-    """Give a sign for every action: an arrow if its name says where it leads, else its number."""
+    """Return a sign for every action: an arrow if its name says where it leads, else its number."""
     names = list(action_names) or [str(a) for a in range(n_actions)]
     return [ARROWS.get(name.lower().replace(" ", "-"), str(a)) for a, name in enumerate(names)]
 
 
 def policy_html(space: Space, Q: NDArray[np.float64], signs: Sequence[str]) -> str:
-    """Give the best action of every state that something was learned about.
+    """Return the best action in every state with a learned value.
 
     On a grid, the values of the other components are averaged.
     """

@@ -1,4 +1,4 @@
-"""What is learned: values, counts and a planner, for one learner or for many that share them; saved and read back."""
+"""The learned tables: Q, counts and a planner, for one learner or for many that share them; saved and loaded."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ ARRAYS = (
 
 
 class Tables:
-    """What a learner has learned, without where it stands.
+    """What a learner has learned, without its current state.
 
     Parameters
     ----------
     space, n_actions, settings
         Of the learner.
     max_memory
-        Most memory that they may take; see `Agent`.
+        The memory limit; see `Agent`.
     first
-        Room of the counts before the first transition. They grow by themselves, and no result depends on it.
+        Initial room of the counts. They grow automatically, and no result depends on it.
     """
 
     def __init__(
@@ -72,16 +72,16 @@ class Tables:
 
     @property
     def learner(self) -> Learner:
-        """All of it as kernels see it."""
+        """The learner as kernels see it."""
         return self.learner_at(self.memory)
 
     def learner_at(self, memory: Memory) -> Learner:
-        """All of it as kernels see it, standing elsewhere."""
+        """The learner as kernels see it, with another memory."""
         tables = self.model.table, self.components.table, self.plan_table, self.evidence, self.history
         return Learner(self.rules, self.space.layout, memory, *tables)
 
     def make_room(self) -> None:
-        """Make sure that what one step may teach fits into the counts."""
+        """Make room in the counts for one more step."""
         self.model.need(self.rules.K)
         if self.planner is not None:
             self.planner.make_room()
@@ -91,7 +91,7 @@ class Tables:
             self.arrivals.make_room()
 
     def to_arrays(self) -> Arrays:
-        """All of it as arrays, for a file."""
+        """The tables as arrays, for a file."""
         # By bits, not by value: a negative zero is kept too.
         flat = self.memory.Q.reshape(-1)
         entries = np.flatnonzero(flat.view(np.int64))
@@ -112,10 +112,10 @@ class Tables:
         return arrays
 
     def from_arrays(self, arrays: Arrays, taught: int, credited: int) -> None:
-        """Fill blank tables from what `to_arrays` gave after so many steps.
+        """Fill blank tables from the arrays of an untrusted file, after so many steps.
 
-        Every number that a kernel takes for a place or a bound is checked, and every value that could make others not
-        finite: whoever edits a file can seal it anew.
+        Every number that a kernel uses as an index or a bound is checked, and every value that could make others
+        infinite or NaN: an edited file can carry a valid checksum.
         """
         memory, K = self.memory, self.rules.K
         sharing = K // self.settings.tables
@@ -150,7 +150,7 @@ def array_names(settings: Settings) -> tuple[str, ...]:
 
 
 def table_bytes(space: Space, n_actions: int, settings: Settings) -> int:
-    """Memory that tables may take, if every state is visited, worked out from sizes alone."""
+    """Memory that tables may take, if every state is visited, computed from sizes alone."""
     components = ComponentCounts.nbytes(space, n_actions, parents=settings.parents > 0)
     counts = count_bytes(settings.models * space.n_states, n_actions)
     tables = memory_bytes(space, n_actions, settings) + counts + components

@@ -134,7 +134,7 @@ class Drawing:
 
 
 def drawing_of(mdp: TabularMDP) -> Drawing:
-    """Give the drawing that a world declares; else a map if it has a row and a column, else strips.
+    """Return the drawing that a world declares; else a map if it has a row and a column, else strips.
 
     A map of more than 10,000 cells is not drawn.
 

@@ -131,7 +131,7 @@ def evaluate(mdp: TabularMDP, policy: NDArray[Any], gamma: float) -> Floats:
 
 
 def expected_steps(mdp: TabularMDP, policy: NDArray[Any]) -> Floats:
-    """Give the expected number of steps to the end of an episode: after each action, then following `policy`.
+    """Return the expected number of steps to the end of an episode: after each action, then following `policy`.
 
     Shape ``[n, A]``; NaN where the policy may go on for ever.
 

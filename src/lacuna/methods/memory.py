@@ -15,17 +15,17 @@ from lacuna.methods.settings import Rules, Settings
 from lacuna.methods.table import Impute, find_method
 
 NO_STATE = -1
-"""A pathway with nothing to act on: the action is uniform."""
+"""A pathway without a state: the action is uniform."""
 
 MOST_SUCCESSORS = 64
-"""A planner looks at this many next states of the component model at most."""
+"""A planner considers at most this many next states of the component model."""
 
 ANYWHERE = np.uint64(0)
 """No hint where in a row of counts an entry may be."""
 
 
 MOST_OUTCOMES = 8
-"""Evidence tells this many distinct outcomes apart: rewards, with or without the end of an episode."""
+"""Evidence distinguishes this many outcomes: rewards, with or without the end of an episode."""
 
 HIGHEST, AGREEMENT, OPTIMISTIC, PEAK, RISING, LARGEST, IMPATIENCE = range(7)
 """Places in ``PlanTable.levels``: highest reward so far (0 at least), mean agreement of the pathways, value of what was
@@ -39,7 +39,7 @@ them were, outcomes known."""
 
 
 class Memory(NamedTuple):
-    """All that a learner remembers, besides the counts.
+    """The memory of a learner, besides the counts.
 
     `S` are the K pathways as rows of `Q` and `C` the same as codes; `previous` is the last observation and `held` the
     values carried forward. With optimism, `tried` counts the pathways that took each action in each state, up to those
@@ -77,11 +77,11 @@ class Memory(NamedTuple):
 
 
 class ParentSearch(NamedTuple):
-    """Which component depends on which; all empty if there are to be no parents.
+    """Which component depends on which; all arrays are empty if parents are off.
 
     From ``first[j, p]`` on, the rows of the counts are the pairs of values of j and p, from ``first[j, j]`` on the
-    values of j alone; all count only the transitions that test parents. ``weight[j, p]`` is the likelihood of what
-    j did given p, relative to that without p; on the diagonal what it has to exceed. ``parent[j]`` is the p of the
+    values of j alone; all count only the transitions that test parents. ``weight[j, p]`` is the likelihood ratio
+    of the transitions of j, with p to without p; on the diagonal is the threshold. ``parent[j]`` is the p of the
     largest weight, if it does. ``due[j]`` is the number of hidden values of j, less those already spent on tests.
     """
 
@@ -128,7 +128,7 @@ class FactoredTable(NamedTuple):
 
 
 class PlanTable(NamedTuple):
-    """What a learner that plans remembers besides `Memory`; n states, A actions.
+    """The memory of a planner besides `Memory`; n states, A actions.
 
     - ``tried[s, a]``: how often `a` was taken in `s`, by the squared share of the pathways that were there.
     - ``taken[s, a]``: sums over the steps of the pathways from (s, a), each with weight 1/K: reward, weight, endings.
@@ -165,7 +165,7 @@ class PlanTable(NamedTuple):
 
 
 class History(NamedTuple):
-    """The last steps of a learner to whom values may arrive late; see `models.history`."""
+    """The last steps of a learner that accepts late values; see `models.history`."""
 
     S: NDArray[np.int64]
     seen: NDArray[np.int64]
@@ -177,7 +177,7 @@ class History(NamedTuple):
 class Experience(NamedTuple):
     """One step as a learner sees it; `from_complete` if all of the state left was observed.
 
-    `pairs` says how far the pathways agreed on that state, before anything was seen of the next: `pairs_before`.
+    `pairs` says how far the pathways agreed on that state, before the next observation: `pairs_before`.
     """
 
     action: int
@@ -212,7 +212,7 @@ class Evidence(NamedTuple):
 class Learner(NamedTuple):
     """A learner as kernels see it.
 
-    `planner` is None for a method that does not plan, `evidence` where the planner's own, or none, is all there is,
+    `planner` is None for a method that does not plan, `evidence` without tables besides those of a planner, and
     `history` for a learner that keeps none.
     """
 
@@ -227,7 +227,7 @@ class Learner(NamedTuple):
 
 
 def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
-    """Give the memory of a learner that has seen nothing yet."""
+    """Return the memory of a learner that has seen nothing yet."""
     K, n_rows = settings.pathways, count_rows(space, settings)
     S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
     entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))

@@ -24,7 +24,7 @@ MAX_REWARD = 1e100
 
 @kernel
 def best_value(Q: NDArray[np.float64], s: int) -> float:
-    """Give max over a of Q(s, a)."""
+    """Return max over a of Q(s, a)."""
     A = Q.shape[1]
     half = A // 2
     # max(Q[s, a] for a in range(A)), as two running maxima, one for each half: neither waits for the other.

@@ -42,7 +42,7 @@ OtherKernels = Literal["warn", "refuse"]
 
 
 class SaveFileError(ValueError):
-    """A file that cannot be read as what it should be, or must not be replaced; nothing was changed."""
+    """A file cannot be loaded, or must not be replaced; nothing was changed."""
 
 
 class OtherKernelsWarning(UserWarning):
@@ -71,7 +71,7 @@ class KnownFiles:
     def write(
         self, path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: Arrays, *, overwrite: bool
     ) -> None:
-        """Write a file whole, unless that would replace what this agent or run does not know."""
+        """Write a complete file, unless that would replace a file that this agent or run does not know."""
         # The file itself: a link to it stays a link.
         key = os.path.realpath(path)
         content = encode(kind, header, arrays)
@@ -116,7 +116,7 @@ def _seal(path: Path) -> bytes | None:
 
 
 def encode(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
-    """Give the content of a file, sealed."""
+    """Return the content of a file, with its checksum."""
     # The index lists its keys in order, so the arrays follow it in that order.
     arrays = dict(sorted(arrays.items()))
     index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
@@ -140,7 +140,7 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 def decode(
     path: str | os.PathLike[str], body: bytes, kind: str, other_kernels: OtherKernels
 ) -> tuple[dict[str, Any], Arrays]:
-    """Give what a file holds, or say in one sentence why it cannot be trusted; `path` is what it is called."""
+    """Return the content of a file, or say in one sentence why it cannot be trusted; messages call it `path`."""
     first, _, rest = body.partition(b"\n")
     words = first.decode("ascii", "replace").split(" ")
     if len(words) != 3 or words[0] != "lacuna" or not words[2].isdecimal():
@@ -194,7 +194,7 @@ def _unpack_arrays(raw: bytes, index: dict[str, tuple[str, list[int]]]) -> Array
 
 @contextmanager
 def refusing(path: str | os.PathLike[str], why: str) -> Iterator[None]:
-    """Turn whatever the content of a file brings about into one sentence."""
+    """Turn any exception from the content of a file into one sentence."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
@@ -203,7 +203,7 @@ def refusing(path: str | os.PathLike[str], why: str) -> Iterator[None]:
 
 
 def fields(what: str, value: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Give back a mapping from a file if it holds exactly these names, or say what is wrong."""
+    """Return a mapping from a file if it holds exactly these names, or raise an error."""
     if not isinstance(value, dict):
         raise TypeError(f"{what} is {shown(value)}; it must hold {', '.join(names)}")
     for name in sorted(set(names) ^ set(value)):
@@ -214,7 +214,7 @@ def fields(what: str, value: Any, names: Iterable[str]) -> dict[str, Any]:
 def take(
     arrays: Arrays, name: str, dtype: str, shape: tuple[int | None, ...], low: Any = -np.inf, high: Any = np.inf
 ) -> NDArray[Any]:
-    """Give an array from a file if it has this type, shape (None for any length) and range, or say what is wrong.
+    """Return an array from a file if it has this type, shape (None for any length) and range, or raise an error.
 
     Numbers that are not finite are in no range.
     """
@@ -229,7 +229,7 @@ def take(
 
 
 def take_counts(arrays: Arrays, prefix: str = "") -> dict[str, NDArray[np.int64]]:
-    """Give the rows that `Counts.to_arrays` gave, saved under names with this prefix."""
+    """Return the rows that `Counts.to_arrays` gave, saved under names with this prefix."""
     names = ("keys", "lengths", "codes", "units")
     return {name: take(arrays, prefix + name, "int64", (None,)) for name in names}
 
@@ -242,10 +242,17 @@ def take_entries(arrays: Arrays, name: str, size: int) -> NDArray[np.int64]:
     return entries
 
 
+def sparse(table: NDArray[np.float64], name: str) -> Arrays:
+    """Return those entries of a table that are not 0, and their places, as `take_sparse` reads them."""
+    flat = table.reshape(-1)
+    entries = np.flatnonzero(flat)
+    return {f"{name}_entries": entries, name: flat[entries]}
+
+
 def take_sparse(
     table: NDArray[np.float64], arrays: Arrays, name: str, low: float, high: float
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Fill those entries of a table that are not 0; gives their places."""
+    """Fill those entries of a table that are not 0; returns their places."""
     flat = table.reshape(-1)
     entries = take_entries(arrays, f"{name}_entries", flat.size)
     flat[entries] = take(arrays, name, "float64", entries.shape, low, high)

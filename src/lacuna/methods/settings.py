@@ -61,7 +61,7 @@ class Setting:
         return self.default if self.usual is None else self.usual
 
     def checked(self, what: str, value: Any) -> Any:
-        """Give back a value in its type if it is allowed, or say what is wrong."""
+        """Return a value in its type if it is allowed, or raise an error."""
         if value is None:
             value = self.usual
         if self.choices:
@@ -74,7 +74,7 @@ class Setting:
         )
 
     def as_number(self, value: Any) -> Any:
-        """Give a value as kernels see it: a choice by its place, 0 for none."""
+        """Return a value as kernels see it: a choice by its place, 0 for none."""
         return self.choices.index(value) if self.choices else value or 0.0
 
 
@@ -346,7 +346,7 @@ LATER: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.ite
 
 
 def settings_of(method: Method) -> tuple[str, ...]:
-    """Give the names of the settings that a method has."""
+    """Return the names of the settings that a method has."""
     return tuple(name for name, setting in SETTINGS.items() if setting.belongs_to(method))
 
 

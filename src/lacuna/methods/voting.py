@@ -92,7 +92,7 @@ def sum_error(Q: NDArray[np.float64], S: NDArray[np.int64], a: int) -> float:
 
 @kernel
 def keep_largest_sums(Q: NDArray[np.float64], S: NDArray[np.int64], p: NDArray[np.float64]) -> None:
-    """Give 1 to the actions whose values over the pathways add up to the most, and 0 to the others.
+    """Set 1 for the actions whose values over the pathways add up to the most, and 0 for the others.
 
     Sums that differ by no more than rounding are the same numbers added in another order, and tie.
     """
@@ -112,7 +112,7 @@ def keep_largest_sums(Q: NDArray[np.float64], S: NDArray[np.int64], p: NDArray[n
 def keep_least_regrets(
     Q: NDArray[np.float64], S: NDArray[np.int64], x: NDArray[np.float64], p: NDArray[np.float64]
 ) -> None:
-    """Give 1 to the actions with the least r_a / (1 - x_a), where r_a = Σ_k (max_b Q(S_k, b) - Q(S_k, a)); 0 to others.
+    """Set 1 for the actions with the least r_a / (1 - x_a), where r_a = Σ_k (max_b Q(S_k, b) - Q(S_k, a)); else 0.
 
     If an action is best for all pathways (r_a = 0), the largest sums of Q decide. Differences within rounding are ties.
     """
@@ -149,7 +149,7 @@ def regret_error(Q: NDArray[np.float64], S: NDArray[np.int64], a: int, best: flo
 
 @kernel
 def weigh_actions(Q: NDArray[np.float64], S: NDArray[np.int64], vote: int, p: NDArray[np.float64]) -> None:
-    """Give every action a weight, in proportion to which the pathways choose it; for all votes but `SAMPLED`."""
+    """Weigh every action: actions are drawn in proportion to their weights; for all votes but `SAMPLED`."""
     if S[0] == NO_STATE:
         p[:] = 1.0
     elif vote == AVERAGE:

@@ -1,4 +1,4 @@
-"""Mechanisms that a log of masks can tell: rates by a component while it is seen, and frequencies of patterns."""
+"""Mechanisms that a log of masks can identify: rates by a component while it is seen, and shares of patterns."""
 
 from __future__ import annotations
 

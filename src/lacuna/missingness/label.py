@@ -1,4 +1,4 @@
-"""MCAR, MAR or NMAR: the label of a mechanism, worked out from its rates and never from its name.
+"""MCAR, MAR or NMAR: the label of a mechanism, computed from its rates and never from its name.
 
 A mask m splits a state s into what it hides and what it leaves visible. For every m and s:
 

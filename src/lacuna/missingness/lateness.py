@@ -28,7 +28,7 @@ class Lateness(NamedTuple):
 
 
 def blank_lateness(mechanism: Mechanism) -> Lateness | None:
-    """Give an empty `Lateness`, or None if nothing arrives late."""
+    """Return an empty `Lateness`, or None if nothing arrives late."""
     if mechanism.delay == 0:
         return None
     d = mechanism.space.d

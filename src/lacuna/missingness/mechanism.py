@@ -201,12 +201,12 @@ class Mechanism:
 
     @cached_property
     def classification(self) -> Classification:
-        """The label that the rates give, and why."""
+        """The label computed from the rates, and the reason."""
         return classify(self.space, self.rates, self.fallback, self.driver, self.whole, self.shows)
 
     @property
     def label(self) -> Label:
-        """MCAR, MAR or NMAR, worked out from the rates."""
+        """MCAR, MAR or NMAR, computed from the rates."""
         return self.classification.label
 
     @property

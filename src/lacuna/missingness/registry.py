@@ -32,7 +32,7 @@ class MechanismKind:
     """Keyword arguments that the name stands for."""
 
     def arguments(self, values: list[str], where: Where, n_actions: int | None) -> tuple[Any, ...]:
-        """Give the constructor's arguments from the values of a text."""
+        """Return the constructor's arguments from the values of a text."""
         if self.read is not None:
             return self.read(values, where, n_actions)
         _, *taken = _positional(self.build)
@@ -141,7 +141,7 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
 
 
 def source_of(text: str) -> str | None:
-    """Give the reference that the text of a mechanism names; None if the mechanism comes with lacuna."""
+    """Return the reference that the text of a mechanism names; None if the mechanism comes with lacuna."""
     if text.strip().partition(":")[0] in MECHANISMS:
         return None
     return resolve(MECHANISM_GROUP, parse_call(text, "mechanism")[0])

@@ -128,7 +128,7 @@ def by_true_state(
 
 
 def checked_rates(what: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Give one rate or several as an array, or say what is wrong."""
+    """Return one rate or several as an array, or raise an error."""
     flat = np.atleast_1d(np.asarray(values, dtype=np.object_))
     if flat.ndim != 1 or not flat.size:
         raise ValueError(f"{what} must be a number or a list of numbers, not {shown(values)}")
@@ -136,7 +136,7 @@ def checked_rates(what: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def rate_of_each(what: str, values: Rates, space: Space) -> NDArray[np.float64]:
-    """Give the rate of every component, from one for all or one for each."""
+    """Return the rate of every component, from one for all or one for each."""
     rates = checked_rates(what, values)
     if rates.size not in {1, space.d}:
         raise ValueError(f"{what} has {rates.size} rates for {space.d} components {space.names}; give 1 or {space.d}")
@@ -144,7 +144,7 @@ def rate_of_each(what: str, values: Rates, space: Space) -> NDArray[np.float64]:
 
 
 def written(rates: NDArray[np.float64], between: str = "/") -> str:
-    """Give rates as text: one number if they are all the same."""
+    """Return rates as text: one number if they are all the same."""
     texts = [repr(float(rate)) for rate in rates]
     return texts[0] if len(set(texts)) == 1 else between.join(texts)
 

@@ -26,7 +26,7 @@ from lacuna.observing.factored import factored
 
 
 class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Hide components of the observation, as a mechanism says, without touching the environment's own randomness.
+    """Hide components of the observation by a mechanism, without touching the environment's own randomness.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     truth
         Whether ``info["truth"]`` holds the complete observation.
     drop_info
-        Keys of the environment's own info to leave out, e.g. Taxi's ``action_mask``, which tells the hidden state. The
+        Keys of the environment's own info to leave out, e.g. Taxi's ``action_mask``, which reveals hidden values. The
         ``episode_ended`` of lacuna's own worlds is left out unless `truth` is asked for.
 
     Attributes
@@ -56,7 +56,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     -----
     ``info["mask"]`` is always there: an int8 array, 1 = missing. The rest of the environment's info passes through
     unchanged, even if it reveals something hidden. The mechanism draws from its own stream,
-    ``Stream(seed, "missingness")``. ``reset(seed=s)`` starts it anew and puts the hidden chain in mode 0; a plain
+    ``Stream(seed, "missingness")``. ``reset(seed=s)`` restarts it and puts the hidden chain in mode 0; a plain
     ``reset()`` carries on.
 
     Stable-Baselines3 trains on tokens as they are. Its ``MultiInputPolicy`` cannot take a key called ``values`` (torch
@@ -133,7 +133,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return self.mechanism.space if sizes == self.mechanism.space.sizes else known_space(self.env, sizes)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; a seed also starts the missingness anew."""
+        """Start an episode; a seed also restarts the missingness."""
         if seed is not None:
             self._cover.restart(seed)
         observation, info = self.env.reset(seed=seed, options=options)
@@ -201,7 +201,7 @@ def first_action(space: spaces.Space[Any]) -> int:
 
 
 def check_fit(mechanism: Mechanism, components: Components, actions: spaces.Space[Any]) -> None:
-    """Refuse, with a sentence, a mechanism that is not for these components and actions."""
+    """Refuse a mechanism that does not fit these components and actions."""
     if mechanism.space.d != components.d:
         raise ValueError(f"{mechanism.name} has {mechanism.space.d} components; the observation has {components.d}")
     if mechanism.by == RateBy.SHOWN and components.sizes != mechanism.space.sizes:

@@ -1,1 +1,1 @@
-"""What is learned of transitions, how hidden values are drawn from it, and how it is planned on."""
+"""Transition models: what is counted, how hidden values are drawn, and planning."""

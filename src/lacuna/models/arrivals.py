@@ -9,7 +9,7 @@ from lacuna.kernels.counts import MAX_COUNT, Counts, FirstRoom, count_bytes
 from lacuna.kernels.space import MISSING, Layout, Space
 from lacuna.methods.memory import MOST_OUTCOMES, Evidence
 from lacuna.methods.qlearning import MAX_REWARD
-from lacuna.methods.savefile import Arrays, rows_of, take, take_counts, take_sparse
+from lacuna.methods.savefile import Arrays, rows_of, sparse, take, take_counts, take_sparse
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import EvidenceSource, find_method
 from lacuna.models.evidence import LEAST_WEIGHT, MOST_WEIGHT
@@ -73,12 +73,9 @@ class Arrivals:
         """The complete state as arrays, for a file."""
         table = self._blank
         arrays: Arrays = {"evidence_outcomes": table.outcomes}
-        for name, dense in (("told", table.told), ("arrived", table.arrived)):
-            flat = dense.reshape(-1)
-            arrays[f"evidence_{name}_entries"] = np.flatnonzero(flat)
-            arrays[f"evidence_{name}"] = flat[arrays[f"evidence_{name}_entries"]]
+        arrays |= sparse(table.told, "evidence_told") | sparse(table.arrived, "evidence_arrived")
         arrays |= {"evidence_known": table.known, "evidence_weight": table.weight}
-        return arrays | {f"pattern_{name}": array for name, array in self.patterns.to_arrays().items()}
+        return arrays | self.patterns.to_arrays("pattern_")
 
     def from_arrays(self, arrays: Arrays, taught: int, credited: int) -> None:
         """Load what `to_arrays` gave after `taught` and `credited` steps; refuse values that no run could leave."""

@@ -1,4 +1,4 @@
-"""Stand-ins that need no model: uniform guesses, values carried forward or assumed, "missing" as a value of its own."""
+"""Imputation without a model: uniform guesses, values carried forward or assumed, "missing" as a value."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
     n_j(u, a, v)        transitions of component j from u to v under action a, both values observed
     n_jp(u, w, a, v)    the same, with component p at w before
 
-Where complete states are rare, the joint counts know little. What each component does on its own is then known far
-better, for n_j counts whatever else was hidden.
+Where complete states are rare, the joint counts hold little data. Single components are then known much better, because
+n_j counts even if other components were hidden.
 
 **Parents.** A component may depend on another one: in Taxi, walls make the next column depend on the row. For every
-pair (j, p) the likelihood of what j did given p, relative to that without p, is kept as a product over tested
+pair (j, p), the likelihood ratio of the transitions of j, with p to without p, is kept as a product over tested
 transitions:
 
     weight_jp *= ((n_jp / P_j) + m) / (Σ n_jp + m)        m: the setting ``parents``
@@ -99,20 +99,11 @@ class ComponentCounts:
 
     def parent_of(self) -> Mapping[str, str | None]:
         """The parent of each component by name; None where there is none."""
-        names = self.space.names
-        found = self.search.parent.tolist() or [NO_PARENT] * self.space.d
-        return MappingProxyType(
-            {name: None if p == NO_PARENT else names[p] for name, p in zip(names, found, strict=True)}
-        )
+        return parents_by_name(self.space, self.search)
 
     def of_components(self) -> dict[tuple[str, int, int, int], float]:
-        """The counts ``(component, value, action, next value) -> count``, without what still waits."""
-        offsets, found = self.space.layout.offsets, defaultdict[tuple[str, int, int, int], float](float)
-        for (row, action, value), count in self.counts:
-            if row < sum(self.space.sizes):
-                j = int(np.searchsorted(offsets, row, side="right")) - 1
-                found[self.space.names[j], row - int(offsets[j]), action, value] += count
-        return found
+        """The counts ``(component, value, action, next value) -> count``, without transitions that still wait."""
+        return counts_by_name(self.space, self.counts)
 
     def waiting(self, n: int) -> int:
         """How many of `n` equal complete transitions have not been passed on to the component counts yet."""
@@ -122,11 +113,11 @@ class ComponentCounts:
 
     def to_arrays(self) -> Arrays:
         """The complete state as arrays, for a file."""
-        rows = {f"component_{name}": array for name, array in self.counts.to_arrays().items()}
+        rows = self.counts.to_arrays("component_")
         return rows | {"parent_weight": self.search.weight, "parent_due": self.search.due}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Fill empty counts from what `to_arrays` gave, whatever the file says."""
+        """Fill empty counts from the arrays of an untrusted file."""
         rows, search = take_counts(arrays, "component_"), self.search
         self.counts.from_arrays(rows)
         self._check(rows)
@@ -156,6 +147,23 @@ class ComponentCounts:
         most[cell.reshape(-1)[p == j]] = units[p == j]
         if (times > most[:, None]).any():
             raise ValueError("the component counts name a pair of values more often than one of them")
+
+
+def parents_by_name(space: Space, search: ParentSearch) -> Mapping[str, str | None]:
+    """Return the parent of each component; None where there is none."""
+    found = search.parent.tolist() or [NO_PARENT] * space.d
+    names = space.names
+    return MappingProxyType({name: None if p == NO_PARENT else names[p] for name, p in zip(names, found, strict=True)})
+
+
+def counts_by_name(space: Space, counts: Counts) -> defaultdict[tuple[str, int, int, int], float]:
+    """Return the counts ``(component, value, action, next value) -> count``, from the first rows of `counts`."""
+    offsets, found = space.layout.offsets, defaultdict[tuple[str, int, int, int], float](float)
+    for (row, action, value), count in counts:
+        if row < sum(space.sizes):
+            j = int(np.searchsorted(offsets, row, side="right")) - 1
+            found[space.names[j], row - int(offsets[j]), action, value] = count
+    return found
 
 
 def _rows(space: Space, *, parents: bool) -> int:

@@ -79,7 +79,7 @@ def outcome_of(experience: Experience, outcomes: NDArray[np.float64], known: int
 
 @inner
 def note_outcome(experience: Experience, outcomes: NDArray[np.float64], known: int) -> int:
-    """Count an outcome; gives its number, `known` if it is new, -1 if it is new and there is no room for another."""
+    """Count an outcome; returns its number, `known` if it is new, -1 if it is new and there is no room for another."""
     c = outcome_of(experience, outcomes, known)
     if c < 0 and known < outcomes.shape[0]:
         c = known
@@ -116,7 +116,7 @@ def weigh_pathways(experience: Experience, learner: Learner, evidence: Evidence 
 
 @inner
 def weigh_patterns(observed: Observed, layout: Layout, memory: Memory, evidence: Evidence | None) -> bool:
-    """Multiply the weights of the pathways by P(m | s'); gives whether patterns were used."""
+    """Multiply the weights of the pathways by P(m | s'); returns whether patterns were used."""
     if evidence is None:
         return False
     patterns, last = evidence.patterns, evidence.patterns.head.shape[0] - 1

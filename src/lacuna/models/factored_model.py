@@ -1,4 +1,4 @@
-"""A transition model made of single components, each with a chain of backoffs: what a planner knows besides the joint.
+"""The component model of a planner: each component has its own transition model, with a chain of backoffs.
 
 Counts of component j, its values u before and v after an action a, and the value w of its parent before:
 
@@ -11,7 +11,7 @@ Each level is smoothed towards the next:
     P_j(v | u, a)  = (C_j(u, a, v) + ρ B_j(v | u)) / (Σ_v C_j(u, a, v) + ρ)
     P_j(v | s, a)  = (n_jp(u, w, a, v) + m P_j(v | u, a)) / (Σ_v n_jp(u, w, a, v) + m)        if j has the parent p
 
-**Available cases.** A transition counts 1 where both values were observed. Where only v was, it counts for each u that
+**Available cases.** A transition counts 1 if both values were observed. If only v was, it counts for each u that
 pathways hold, by the square of their share. C_j(v) counts every value observed.
 
 **Parents.** Every observed transition is predicted with each candidate parent and without, then counted. The parent of
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import exp
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +34,20 @@ from lacuna.kernels.counts import Counts, FirstRoom, add, count_bytes
 from lacuna.kernels.space import Layout, Space
 from lacuna.methods.memory import ANYWHERE, MOST_SUCCESSORS, FactoredTable, Memory, ParentSearch
 from lacuna.methods.savefile import Arrays, take, take_counts
-from lacuna.models.component_counts import LEAST_WEIGHT, MOST_WEIGHT, NO_PARENT, choose_parent, units_of
-from lacuna.models.imputation import draw_counted
+from lacuna.models.component_counts import (
+    LEAST_WEIGHT,
+    MOST_WEIGHT,
+    NO_PARENT,
+    choose_parent,
+    counts_by_name,
+    parents_by_name,
+    units_of,
+)
+from lacuna.models.imputation import BELOW_ONE, draw_counted
 
 RHO, RHO_2, FLOOR, M = 0.1, 1.0, 0.001, 0.3
 _CLEARLY, _LEAST_RATIO = exp(10.0), exp(-50.0)
 _MOST_UNITS = 2**62
-_BELOW_ONE = 1.0 - 2.0**-53
 
 
 class FactoredModel:
@@ -94,27 +100,18 @@ class FactoredModel:
 
     def parent_of(self) -> Mapping[str, str | None]:
         """The parent of each component by name; None where there is none."""
-        names = self.space.names
-        return MappingProxyType(
-            {name: None if p == NO_PARENT else names[p] for name, p in zip(names, self.search.parent, strict=True)}
-        )
+        return parents_by_name(self.space, self.search)
 
     def of_components(self) -> dict[tuple[str, int, int, int], float]:
         """The counts ``(component, value, action, next value) -> count``."""
-        offsets, found = self.space.layout.offsets, {}
-        for (row, action, value), count in self.counts:
-            if row < sum(self.space.sizes):
-                j = int(np.searchsorted(offsets, row, side="right")) - 1
-                found[self.space.names[j], row - int(offsets[j]), action, value] = count
-        return found
+        return counts_by_name(self.space, self.counts)
 
     def to_arrays(self) -> Arrays:
         """The complete state as arrays, for a file."""
-        rows = {f"factored_{name}": array for name, array in self.counts.to_arrays().items()}
-        return rows | {"parent_ratio": self.search.weight}
+        return self.counts.to_arrays("factored_") | {"parent_ratio": self.search.weight}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Fill an empty model from what `to_arrays` gave, whatever the file says."""
+        """Fill an empty model from the arrays of an untrusted file."""
         rows, search = take_counts(arrays, "factored_"), self.search
         self.counts.from_arrays(rows, most_units=_MOST_UNITS)
         if (rows["codes"] >= self._sizes_of_rows(rows)).any():
@@ -151,7 +148,7 @@ def most_counts(d: int, K: int) -> int:
 
 @inner
 def plain_row(j: int, value: int, model: FactoredTable, layout: Layout) -> int:
-    """Row of the counts for component `j` at `value`, whatever the action."""
+    """Row of the counts for component `j` at `value`, over all actions."""
     return int((model.first_plain + layout.offsets[j] + value) * model.n_actions)
 
 
@@ -208,7 +205,7 @@ def draw_hidden(code: int, action: int, observed: Observed, u: float, model: Fac
 
     A single number serves them all: it is the place in [0, 1) of one draw from their product.
     """
-    drawn, rest, unit = observed.seen, min(u, _BELOW_ONE), model.unit
+    drawn, rest, unit = observed.seen, min(u, BELOW_ONE), model.unit
     for j in range(observed.values.shape[0]):
         if observed.values[j] < 0:
             before, value, size = value_in(code, j, layout), -1, layout.sizes[j]
@@ -224,7 +221,7 @@ def draw_hidden(code: int, action: int, observed: Observed, u: float, model: Fac
                 value, rest = draw_counted(seen_row(j, model), FLOOR * unit * size, rest, model.counts)
             if value < 0:
                 value = min(int(rest * size), size - 1)
-                rest = min(rest * size - value, _BELOW_ONE)
+                rest = min(rest * size - value, BELOW_ONE)
             drawn |= value << layout.shifts[j]
     return drawn
 

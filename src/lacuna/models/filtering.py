@@ -1,9 +1,9 @@
-"""How the pathways of a planner move on: each draws its next state from the model, then all are resampled.
+"""The particle filter of a planner: each pathway draws its next state from the model, then all are resampled.
 
 For a pathway in s after action a, with observation o: J is the joint count of (s, a) over the states that agree with o,
 n the whole joint count, and f = ∏ over the observed j of P_j(o_j | s, a). Its next state is drawn from the joint counts
 that agree with probability J/(J + κf); otherwise each hidden component is drawn from P_j. Pairs of a state and its next
-state s' are then resampled in proportion to how well they predicted the observation, and what was paid:
+state s' are then resampled in proportion to how well they predicted the observation and the outcome:
 
     w = (J + κ f) / (n + κ) · (m(s', c) + P(c)) / (m(s') + 1)
 

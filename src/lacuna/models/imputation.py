@@ -25,7 +25,8 @@ from lacuna.methods.memory import Learner
 from lacuna.models.carry import guess_uniformly
 from lacuna.models.component_counts import NO_PARENT, component_row, pair_row, smoothed, units_of
 
-_BELOW_ONE = 1.0 - 2.0**-53
+BELOW_ONE = 1.0 - 2.0**-53
+"""The largest number below 1."""
 _UNKNOWN = -1.0
 
 
@@ -78,7 +79,7 @@ def draw_successors(action: int, observed: Observed, learner: Learner, uniforms:
                 f = 1.0
                 if J > 0 or rules.smoothing == 0:
                     f = likelihood(C[k], action, observed, learner)
-            rest = min((rank - J) / kappa, _BELOW_ONE)
+            rest = min((rank - J) / kappa, BELOW_ONE)
             if J > 0:
                 # The joint counts get back as many of these draws as bring them to J/(J + κf).
                 back = J * (1.0 - f) / (J + kappa * f)
@@ -134,7 +135,7 @@ def draw_counted(row: int, more: float, u: float, counts: CountTable) -> tuple[i
         if x < n:
             return counts.code[entry], x / n
         x -= n
-    return -1, min(x / more, _BELOW_ONE) if more > 0 else u
+    return -1, min(x / more, BELOW_ONE) if more > 0 else u
 
 
 @inner
@@ -145,7 +146,7 @@ def draw_components(code: int, action: int, observed: Observed, u: float, learne
     """
     rules, layout, components = learner.rules, learner.layout, learner.components
     drawn = observed.seen
-    rest = min(u, _BELOW_ONE)
+    rest = min(u, BELOW_ONE)
     for j in range(observed.values.shape[0]):
         if observed.values[j] < 0:
             before, value, size = value_in(code, j, layout), -1, layout.sizes[j]
@@ -158,6 +159,6 @@ def draw_components(code: int, action: int, observed: Observed, u: float, learne
                 value, rest = draw_counted(row, rules.smoothing * size, rest, components.counts)
             if value < 0:
                 value = min(int(rest * size), size - 1)
-                rest = min(rest * size - value, _BELOW_ONE)
+                rest = min(rest * size - value, BELOW_ONE)
             drawn |= value << layout.shifts[j]
     return drawn

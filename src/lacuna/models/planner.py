@@ -26,12 +26,12 @@ from lacuna.methods.memory import (
     PlanTable,
 )
 from lacuna.methods.qlearning import MAX_REWARD
-from lacuna.methods.savefile import Arrays, rows_of, take, take_counts, take_sparse
+from lacuna.methods.savefile import Arrays, rows_of, sparse, take, take_counts, take_sparse
 from lacuna.models.arrivals import ROUNDED, fill_outcomes
 from lacuna.models.factored_model import FactoredModel
 
 MOST_VALUE = 1000 * MAX_REWARD
-"""Values stay below a reward over 1 - γ', with γ' at most .99, whatever the optimism, which is about values seen."""
+"""Bound on values: a reward over 1 - γ', with γ' at most .99. Optimism adds nothing, as it uses values seen."""
 
 _SPARSE = ("tried", "taken", "arrived", "told")
 """Tables with a row for every state, of which only the entries that are not 0 are saved."""
@@ -111,15 +111,12 @@ class Planner:
         """The complete state as arrays, for a file."""
         table, arrays = self.table, Arrays()
         for name in _SPARSE:
-            flat = getattr(table, name).reshape(-1)
-            arrays[f"plan_{name}_entries"] = np.flatnonzero(flat)
-            arrays[f"plan_{name}"] = flat[arrays[f"plan_{name}_entries"]]
+            arrays |= sparse(getattr(table, name), f"plan_{name}")
         queue = table.queue[: table.at[QUEUED]]
         arrays |= {"plan_outcomes": table.outcomes, "plan_levels": table.levels}
         arrays |= {"plan_visited": table.visited[: table.at[VISITED]], "plan_queue": queue, "plan_at": table.at}
         arrays |= {"plan_priority": table.priority[queue]}
-        leads = {f"leads_{name}": array for name, array in self.leads.to_arrays().items()}
-        return arrays | leads | self.model.to_arrays()
+        return arrays | self.leads.to_arrays("leads_") | self.model.to_arrays()
 
     def fill_unsure(self, arrays: Arrays, taught: int) -> None:
         """Load the sums of `looking`."""
@@ -127,7 +124,7 @@ class Planner:
         unsure[:] = take(arrays, UNSURE, "float64", unsure.shape, 0, taught)
 
     def from_arrays(self, arrays: Arrays, Q: NDArray[np.float64], taught: int, credited: int) -> None:
-        """Fill a blank memory from what `to_arrays` gave, from the joint counts and from Q, whatever the file says."""
+        """Fill a blank memory from the arrays of an untrusted file, its joint counts and Q."""
         table, A = self.table, self.n_actions
         self._fill_levels(arrays, taught, credited)
         states, reached = self._fill_sums(arrays)
@@ -161,7 +158,7 @@ class Planner:
             raise ValueError("the planner counts more endings, or waits longer, than it has steps")
 
     def _fill_sums(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Read the sums over steps; gives the states that were left, and those that were reached."""
+        """Read the sums over steps; returns the states that were left, and those that were reached."""
         table, most = self.table, MAX_COUNT * MAX_REWARD
         taken = rows_of(take_sparse(table.taken, arrays, "plan_taken", -most, most), 3)
         reached = rows_of(take_sparse(table.arrived, arrays, "plan_arrived", -most, most), 3)
@@ -176,7 +173,7 @@ class Planner:
         return np.unique(taken // self.n_actions), reached
 
     def _fill_outcomes(self, arrays: Arrays) -> None:
-        """Read what was paid, and where."""
+        """Read the outcomes, and in which states they came."""
         table = self.table
         arrived = table.arrived[:, 1]
         fill_outcomes("plan", arrays, table.outcomes, table.told, arrived, table.at[[OUTCOMES, CREDITED]])
@@ -193,7 +190,7 @@ class Planner:
         table.left[visited] = True
 
     def _fill_leads(self, arrays: Arrays) -> None:
-        """Read which rows of the joint counts lead where: those that do."""
+        """Read the predecessors of each state, and compare them with the joint counts."""
         joint, leads, layout = take_counts(arrays), take_counts(arrays, "leads_"), self.space.layout
         self.leads.from_arrays(leads, most_code=self.space.n_states * self.n_actions)
         values = (joint["codes"][:, None] & layout.masks) >> layout.shifts
@@ -205,7 +202,7 @@ class Planner:
             raise ValueError("the counts name a state that the planner has not visited")
 
     def _fill_queue(self, arrays: Arrays) -> None:
-        """Read the queue, and where the planner stands in it."""
+        """Read the queue, and the planner's position in it."""
         table = self.table
         queue = take(arrays, "plan_queue", "int64", (int(table.at[QUEUED]),), 0, self.space.n_states - 1)
         if np.unique(queue).size != queue.size or not table.left[queue].all():

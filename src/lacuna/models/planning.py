@@ -139,7 +139,7 @@ def visit(s: int, memory: Memory, planner: PlanTable) -> None:
 
 @inner
 def count_agreed(experience: Experience, learner: Learner, planner: PlanTable) -> None:
-    """Count the transition if both states were complete or all pathways agree on them; and how far they agree.
+    """Count the transition if both states were complete or all pathways agree on them; update the agreement.
 
     A step may be taught before its reward is known, so it enters the states that were left as well.
     """
@@ -148,7 +148,7 @@ def count_agreed(experience: Experience, learner: Learner, planner: PlanTable) -
     agreed = True
     for k in range(1, memory.S.shape[0]):
         agreed = agreed and memory.S[k] == memory.S[0] and memory.S_next[k] == memory.S_next[0]
-    # Complete states are held by all pathways alike.
+    # At complete states all pathways agree.
     if agreed:
         row = memory.S[0] * A + experience.action
         before, _ = add(row, memory.C_next[0], 1, ANYWHERE, learner.counts)
@@ -216,7 +216,7 @@ def plan_ahead(action: int, learner: Learner, planner: PlanTable) -> None:
 
 @inner
 def impatience(planner: PlanTable) -> float:
-    """Probability of a uniform action, in case the model is wrong about how to end an episode: 0 if that works."""
+    """Probability of a uniform action: above 0 before the first ending, and if an episode takes unusually long."""
     wait, endings = planner.at[WAIT], planner.at[ENDINGS]
     if endings == 0:
         t = wait + 1.0

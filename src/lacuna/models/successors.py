@@ -113,7 +113,7 @@ def shorten(model: FactoredTable) -> None:
 
 @kernel
 def expand(code: int, action: int, model: FactoredTable, layout: Layout) -> int:
-    """Fill `successor` and `weight` with the product of the components; gives how many states it has.
+    """Fill `successor` and `weight` with the product of the components; returns how many states it has.
 
     None, as long as there is a component of which nothing was seen.
     """

@@ -117,7 +117,7 @@ class Binning:
         return [np.array(row, dtype=np.float64) for row in self.edges]
 
     def cut(self, values: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Give the bin of each component, counted from 0; one past the last where the mask is 1 (missing).
+        """Return the bin of each component, counted from 0; one past the last where the mask is 1 (missing).
 
         A hidden value is not looked at.
         """

@@ -116,7 +116,7 @@ def reward_against_theta(seen: Evidence, cells: Sequence[Cell] = ()) -> alt.Conc
 
 
 def default_by_rate(cells: Sequence[Cell], steps: int) -> pl.DataFrame | None:
-    """Give what the default earns per episode in Lake World at each rate of MCAR; None if it was not run so long."""
+    """Return what the default earns per episode in Lake World at each rate of MCAR; None if it was not run so long."""
     rows = [
         (REWARD, OUR_DEFAULT.name, theta_of(cell.missingness), *mean_interval(cell.per_episode[PLANNED]))
         for cell in cells

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def paper(
-    out: Annotated[Path, typer.Option(help="The folder to write to; what was run there before is not run again.")],
+    out: Annotated[Path, typer.Option(help="The folder to write to; stored runs are not repeated.")],
     full: Annotated[bool, typer.Option("--full", help="All 34,560 runs, instead of a part of them.")] = False,
     continuing: Annotated[
         bool,
-        typer.Option("--continuing", help="Also the reading in which nothing ends, which the paper's figures show."),
+        typer.Option("--continuing", help="Also the reading in which no episode ends, as in the paper's figures."),
     ] = False,
     honest: Annotated[
         bool,
@@ -84,7 +84,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 @contextmanager
 def _watching() -> Iterator[Watch]:
-    """Say what begins; on a terminal, show live how far it is."""
+    """Announce the start; on a terminal, show the progress."""
     with ExitStack() as shown:
         show: dict[str, Callable[[Progress], None]] = {}
 

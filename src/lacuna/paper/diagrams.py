@@ -161,7 +161,7 @@ _GUESSES = {"the true state": (BLUE, "circle"), "a wrong guess": (ORANGE, "diamo
 
 
 def _lanes(states: Sequence[Mapping[str, Any]]) -> list[dict[tuple[int, ...], float]]:
-    """Give the vertical place of each guess: around the middle, ordered by where its pathways come from."""
+    """Return the vertical place of each guess: around the middle, ordered by where its pathways come from."""
     most = max(len(set(map(tuple, one["guesses"]))) for one in states)
     middle = _TOP + _LANE * (most + 1) / 2
     found: list[dict[tuple[int, ...], float]] = []

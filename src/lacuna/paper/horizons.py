@@ -174,7 +174,7 @@ def counts(verdicts: Verdicts) -> dict[int, Counter[str]]:
 
 
 def gap_closed(cell: Cell) -> Interval | None:
-    """Give the part of the way from ours without planning to `REACHABLE` that planning goes, in reward per episode.
+    """Return the part of the way from ours without planning to `REACHABLE` that planning goes, in reward per episode.
 
     None if one of the three was not run, or if there is no way ahead.
     """
@@ -187,7 +187,7 @@ def gap_closed(cell: Cell) -> Interval | None:
 
 
 def as_data(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Give everything that is said of short horizons as plain data.
+    """Return everything that is said of short horizons as plain data.
 
     Each cell has, by method, the reward per step up to each horizon, the regret per step against the best possible and
     against what could be reached, and the reward per episode of the whole run; at the horizons that are judged, ours

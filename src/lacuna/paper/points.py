@@ -54,7 +54,7 @@ _DASHES = {"mi-synthetic": SOLID, "mi-conservative": DASHED}
 
 
 def style_of(shown: Shown) -> Style:
-    """Give the style of a method, the same in every chart."""
+    """Return the style of a method, the same in every chart."""
     if shown.method in _STYLES:
         return Style(str(shown), *_STYLES[shown.method])
     colour, shape = OF_PATHWAYS[shown.K or 1]
@@ -87,7 +87,7 @@ class Drawn(NamedTuple):
 
 
 def by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> pl.DataFrame:
-    """Give the three measures of whole runs against the rate of MCAR missingness.
+    """Return the three measures of whole runs against the rate of MCAR missingness.
 
     Held out, the episode that a run did not complete counts as one that ended at the horizon; as published it is left
     out.
@@ -96,7 +96,7 @@ def by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> pl.DataFrame:
 
 
 def drawn_by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> Drawn:
-    """Give the same with the trials behind it."""
+    """Return the same with the trials behind it."""
     runs = _chosen(seen, wanted)
     if runs.is_empty():
         return Drawn(runs, runs)
@@ -113,7 +113,7 @@ def drawn_by_rate(seen: Evidence, wanted: Sequence[Wanted]) -> Drawn:
 
 
 def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[str]) -> pl.DataFrame:
-    """Give the measures as running means over the episodes completed by each step, and the share of stay actions.
+    """Return the measures as running means over the episodes completed by each step, and the share of stay actions.
 
     A point is there only if every trial had completed an episode by then.
     """
@@ -121,7 +121,7 @@ def over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[st
 
 
 def drawn_over_time(seen: Evidence, wanted: Sequence[Wanted], missingness: Iterable[str]) -> Drawn:
-    """Give the same with the trials behind it, at fewer steps."""
+    """Return the same with the trials behind it, at fewer steps."""
     runs = _chosen(seen, wanted, list(missingness))
     if runs.is_empty():
         return Drawn(runs, runs)

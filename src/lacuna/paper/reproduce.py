@@ -70,7 +70,7 @@ def _continuing(study: Study) -> Study:
 
 
 def tuning_studies(studies: Sequence[Study], draws: Sequence[Draw]) -> list[Study]:
-    """Give the same studies on the tuning trials of other draws; nobody looks at their curves, so they have none."""
+    """Return the same studies on the tuning trials of other draws; nobody looks at their curves, so they have none."""
     found = []
     for draw in draws:
         for study in studies:
@@ -238,7 +238,7 @@ def gather(
 
 
 def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
-    """Judge the claims and write all files; gives the findings and the files, the page last."""
+    """Judge the claims and write all files; returns the findings and the files, the page last."""
     out, table, request = gathered.out, gathered.table, gathered.request
     findings = [
         finding
@@ -266,7 +266,7 @@ def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
 
 
 def _choices(gathered: Gathered) -> str:
-    """Give the settings that were chosen as a table in JSON, a line for each row: there are thousands."""
+    """Return the settings that were chosen as a table in JSON, a line for each row: there are thousands."""
     request = gathered.request
     tables = [
         settings_looked_at(Evidence.of(gathered.table, reading, selection, gathered.draws)).select(
@@ -290,7 +290,7 @@ def comparisons(gathered: Gathered) -> Comparisons:
 
 
 def _of(studies: Sequence[Study], table: pl.DataFrame) -> pl.DataFrame:
-    """Give the runs of some studies."""
+    """Return the runs of some studies."""
     ids = pl.DataFrame({"id": [run.id for study in studies for run in study.runs()]})
     return table.join(ids, on="id", how="semi", maintain_order="left")
 

@@ -43,7 +43,7 @@ def ways_of(findings: Sequence[Finding]) -> list[Way]:
 
 
 def in_words(way: Sequence[str]) -> tuple[str, ...]:
-    """Give the options of the page's switches for a way."""
+    """Return the options of the page's switches for a way."""
     return tuple(word.replace("-", " ") for word in way)
 
 
@@ -64,7 +64,7 @@ def claims_table(findings: Sequence[Finding], titles: dict[str, str], full: Full
 
 
 def verdict(word: str, says: str = "") -> Markup:
-    """Give a verdict with its sign and colour; `says` replaces its word."""
+    """Return a verdict with its sign and colour; `says` replaces its word."""
     return Markup('<span class="verdict {}">{} {}</span>').format(_CLASSES[word], _SIGNS[word], says or word)
 
 

@@ -263,7 +263,7 @@ class FullStudy(NamedTuple):
         return cls(**json.loads(files(__package__).joinpath("full_study.json").read_text(encoding="utf-8")))
 
     def of(self, claim: str, way: tuple[str, str]) -> Verdict | None:
-        """Give its verdict on a claim; None if it has none."""
+        """Return its verdict on a claim; None if it has none."""
         return self.verdicts.get(claim, {}).get(" ".join(way))
 
 

@@ -26,7 +26,7 @@ Packed = dict[str, str]
 
 
 def pack(array: NDArray[Any]) -> Packed:
-    """Give an array of whole numbers, or of floats, as text.
+    """Return an array of whole numbers, or of floats, as text.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def unpack_bits(packed: Mapping[str, str], shape: tuple[int, ...]) -> NDArray[np
 
 
 def pack_rows(rows: NDArray[np.float64]) -> dict[str, Any]:
-    """Give rows of floats, many of them equal, as the distinct rows and the index of each."""
+    """Return rows of floats, many of them equal, as the distinct rows and the index of each."""
     distinct, which = np.unique(rows, axis=0, return_inverse=True)
     return {"of": pack(distinct), "at": pack(which.ravel())}
 
@@ -85,7 +85,7 @@ def unpack_rows(packed: Mapping[str, Any], width: int) -> NDArray[np.float64]:
 
 
 def recording_data(recording: Recording) -> list[list[dict[str, Any]]]:
-    """Give the stages of every method as plain data."""
+    """Return the stages of every method as plain data."""
     return [[_stage_data(stage) for stage in stages] for stages in recording.stages]
 
 

@@ -55,7 +55,7 @@ _SHELL = """<!DOCTYPE html>
 
 
 def recording_json(recording: Recording) -> dict[str, Any]:
-    """Give a recording as the player reads it."""
+    """Return a recording as the player reads it."""
     return {
         "header": recording.header,
         "world": world_data(recording.problem),
@@ -67,7 +67,7 @@ def recording_json(recording: Recording) -> dict[str, Any]:
 def page(
     title: str, body: str, data: Mapping[str, Any], *, style: Sequence[str] = (), script: Sequence[str] = ()
 ) -> str:
-    """Give a whole page.
+    """Return a whole page.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def page(
 
 
 def place(name: str, recording: Recording, *, start: tuple[int, int] | None = None, options: str = "") -> str:
-    """Give the element of a player of the recording `name`, with a picture for readers without scripts.
+    """Return the element of a player of the recording `name`, with a picture for readers without scripts.
 
     `start` is a stage and a step in it; `options` are further HTML attributes.
     """
@@ -100,7 +100,7 @@ def place(name: str, recording: Recording, *, start: tuple[int, int] | None = No
 
 
 def replay_page(recording: Recording) -> str:
-    """Give the page of one recording."""
+    """Return the page of one recording."""
     problem = recording.problem
     title = f"{problem.world}, {problem.missingness}"
     body = (
@@ -113,7 +113,7 @@ def replay_page(recording: Recording) -> str:
 
 
 def opening_step(recording: Recording) -> tuple[int, int]:
-    """Give the stage and the step that the page opens at: in the last stage, the step with most distinct guesses.
+    """Return the stage and the step that the page opens at: in the last stage, the step with most distinct guesses.
 
     It lies in the first half, so that there is much to play from there.
     """
@@ -124,7 +124,7 @@ def opening_step(recording: Recording) -> tuple[int, int]:
 
 
 def part(name: str) -> str:
-    """Give a file of this package."""
+    """Return a file of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 

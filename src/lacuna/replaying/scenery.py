@@ -12,7 +12,7 @@ from lacuna.learning.picture import ARROWS
 from lacuna.mdp.drawing import Drawing, drawing_of
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import Settings
-from lacuna.methods.table import Impute, find_method
+from lacuna.methods.table import NO_GUESS, find_method
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.replaying.encoding import pack
 from lacuna.running.problems import Problem
@@ -27,7 +27,7 @@ WAYS = {
 
 
 def world_data(problem: Problem) -> dict[str, Any]:
-    """Give everything about a world that a page needs to draw it."""
+    """Return everything about a world that a page needs to draw it."""
     mdp = problem.mdp
     if mdp.n_states > MOST_STATES:
         raise ValueError(f"{problem.world} has {mdp.n_states:,} true states; a replay can show at most {MOST_STATES:,}")
@@ -46,18 +46,18 @@ def world_data(problem: Problem) -> dict[str, Any]:
 
 
 def method_data(settings: Settings) -> dict[str, Any]:
-    """Give what a page says about a method."""
+    """Return what a page says about a method."""
     method = find_method(settings.method)
     chosen = {name: value for name, value in settings.unusual().items() if value is not None}
     title = method.title if not method.multiple or settings.pathways > 1 else f"{method.title}, one pathway"
     # Without imputation the rows of Q are not guesses of the state.
-    guesses = method.impute not in (Impute.TOKEN, Impute.NOTHING)
+    guesses = method.impute not in NO_GUESS
     return {"name": method.name, "title": title, "K": settings.pathways, "guesses": guesses, "settings": chosen,
             "plans": method.plans}  # fmt: skip
 
 
 def haze(mdp: TabularMDP, mechanism: Mechanism) -> NDArray[np.float64]:
-    """Give the mean rate of each true state minus the lowest such rate, from 0 to 1.
+    """Return the mean rate of each true state minus the lowest such rate, from 0 to 1.
 
     Examples
     --------

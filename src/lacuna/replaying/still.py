@@ -29,7 +29,7 @@ _DARK = """
 
 
 def still(recording: Recording, stage: int, step: int, *, dark: bool = False) -> str:
-    """Give the moment before a step of a stage of the first method as SVG; `dark` adapts it to dark pages."""
+    """Return the moment before a step of a stage of the first method as SVG; `dark` adapts it to dark pages."""
     kept = recording.stages[0][stage]
     drawing, mdp = drawing_of(recording.problem.mdp), recording.problem.mdp
     parts: list[str] = []

@@ -47,7 +47,7 @@ def recordings_in(path: str | os.PathLike[str]) -> dict[str, Mapping[str, Any]]:
 def check_page(
     path: str | os.PathLike[str], world: TabularMDP | None = None, missingness: Mechanism | None = None
 ) -> str:
-    """Run every recording of a page again from its header and compare every bit; gives a sentence.
+    """Run every recording of a page again from its header and compare every bit; returns a sentence.
 
     True states, observations, pathways, actions, rewards and ends must also equal those of one uninterrupted run of the
     compiled loop.

@@ -20,7 +20,7 @@ _LEAD = (
 
 
 def story_page() -> str:
-    """Give the whole page; the same bytes each time."""
+    """Return the whole page; the same bytes each time."""
     told, found = scenes(), results()
     body = [
         '<header class="top"><h1>Ten guesses in the fog</h1>'
@@ -42,7 +42,7 @@ def story_page() -> str:
 
 
 def picture() -> str:
-    """Give one moment of the story as SVG, for documents."""
+    """Return one moment of the story as SVG, for documents."""
     scene = vote()
     return still(next(iter(scene.recordings.values())), *scene.start, dark=True) + "\n"
 
@@ -95,5 +95,5 @@ def _part(name: str) -> str:
 
 
 def written(found: object) -> str:
-    """Give data as the text of a file."""
+    """Return data as the text of a file."""
     return json.dumps(found, indent=1) + "\n"

@@ -20,7 +20,7 @@ _LEFT, _TOP, _WIDE, _HIGH, _RIGHT = 44, 34, 520, 300, 190
 
 
 def extract(horizons: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what the chart needs of the measured horizons (``docs/results/horizons.json``)."""
+    """Return what the chart needs of the measured horizons (``docs/results/horizons.json``)."""
     cells = [cell for cell in horizons["cells"] if cell["world"] == "lake" and cell["missingness"].startswith("mcar:")]
     return {
         "theta": [float(cell["missingness"].partition(":")[2]) for cell in cells],
@@ -32,7 +32,7 @@ def extract(horizons: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def results() -> dict[str, Any]:
-    """Give the results that come with the package."""
+    """Return the results that come with the package."""
     found: dict[str, Any] = json.loads(files(__package__).joinpath("results.json").read_text(encoding="utf-8"))
     return found
 
@@ -72,7 +72,7 @@ def chart(found: Mapping[str, Any], theta: float) -> str:
 
 
 def short(title: str) -> str:
-    """Give a title without its explanation.
+    """Return a title without its explanation.
 
     Examples
     --------

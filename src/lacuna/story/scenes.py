@@ -123,7 +123,7 @@ def _fog() -> Scene:
 
 
 def name_of(rate: float) -> str:
-    """Give the name of the recording at a rate of loss."""
+    """Return the name of the recording at a rate of loss."""
     return f"lose-{round(100 * rate)}"
 
 
@@ -159,5 +159,5 @@ def _splits_and_joins(stage: Stage, problem: Problem, t: int) -> bool:
     return bool(cells[0] >= 4 and votes >= 2 and min(cells[1:]) == 1 and stays)
 
 
-def _is_lost(stage: Stage, problem: Problem, t: int) -> bool:
-    return bool((stage.before.seen[t] < 0).sum() >= 2) and problem.space.d > 0
+def _is_lost(stage: Stage, _problem: Problem, t: int) -> bool:
+    return bool((stage.before.seen[t] < 0).sum() >= 2)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 Watch = Callable[["Progress"], None]
 Fill = Callable[["Store", Watch], "Progress"]
-"""Makes what a store lacks of a study."""
+"""Computes the runs of a study that a store lacks."""
 
-app = typer.Typer(help="Thousands of runs from one file: plan, run, resume, look at, export.", no_args_is_help=True)
+app = typer.Typer(help="Thousands of runs from one file: plan, run, resume, inspect, export.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The study, a TOML file.", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="The folder of results.", show_default=False)]
@@ -37,9 +37,9 @@ Folder = Annotated[Path, typer.Argument(help="The folder of results.", show_defa
 def plan(
     file: File,
     workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
-    out: Annotated[Path | None, typer.Option(help="A folder of results: leave out what it holds already.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder of results; its runs are left out.")] = None,
 ) -> None:
-    """Say how many runs and steps a study has, and how long it will take here, by trying some."""
+    """Count the runs and steps of a study, and estimate the time on this machine by trying some."""
     from lacuna.study.spec import Study
     from lacuna.study.store import Store
 
@@ -97,7 +97,7 @@ def _timed(run: RunSpec) -> tuple[float, bool]:
 @app.command()
 def run(
     file: File,
-    out: Annotated[Path, typer.Option(help="The folder of results; what it holds is not computed again.")],
+    out: Annotated[Path, typer.Option(help="The folder of results; stored runs are not repeated.")],
     workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
     engine: Annotated[str, typer.Option(help="local, dask or slurm.")] = "local",
     scheduler: Annotated[str | None, typer.Option(help="Dask: the scheduler, e.g. tcp://host:8786.")] = None,
@@ -107,7 +107,7 @@ def run(
     minutes: Annotated[int, typer.Option(help="SLURM: time limit of a task.")] = 60,
     memory: Annotated[int, typer.Option(help="SLURM: memory of a task, in GB.")] = 2,
 ) -> None:
-    """Run a study, or what is left of it. Stop it at any time; the same command goes on."""
+    """Run a study, or what is left of it. Stop it at any time; the same command continues it."""
     from lacuna.study.runner import EngineError
     from lacuna.study.spec import Study
     from lacuna.study.store import Store
@@ -184,7 +184,7 @@ def _on_slurm(study: Study, tasks: int, cpus: int, options: dict[str, Any]) -> I
 
 @app.command()
 def status(folder: Folder) -> None:
-    """Say how far the studies in a folder are; works while they run, and from any machine that sees the folder."""
+    """Show the progress of the studies in a folder; works while they run, and on any machine that sees the folder."""
     from lacuna.study.store import Store
 
     store = Store.existing(folder)
@@ -233,7 +233,7 @@ def _tell_of_damage(store: Store) -> None:
 
 
 def checked_workers(workers: int | None) -> int:
-    """How many runs at a time: as many as said, else one per core."""
+    """Number of parallel runs: the given one, else one per core."""
     from lacuna.running.trials import threads
 
     return threads(workers)
@@ -248,7 +248,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 @contextmanager
 def display(name: str) -> Iterator[Callable[[Progress], None]]:
-    """Show how a study is doing on a terminal, nothing elsewhere."""
+    """Show the progress of a study on a terminal, nothing elsewhere."""
     with progress(name, "runs") as show:
 
         def watch(now: Progress) -> None:

@@ -63,13 +63,13 @@ class Dask:
     def connected(cls, scheduler: str) -> Iterator[Dask]:
         """Connect to the scheduler at an address, until the end of a block."""
         distributed = _extra("distributed", "dask")
-        # What it has to say of a lost connection are tracebacks; we say it in a sentence. Each of its modules may be
-        # the first to notice. These two loggers have levels of their own; the others take that of the first.
+        # It logs tracebacks when the connection is lost; we report one sentence. Any of its modules may be the first to
+        # notice. These two loggers have their own levels; the others inherit that of the first.
         for logger in ("distributed", "distributed.client"):
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         try:
-            # Asked before there is a client, which would leave a thread behind if nobody answers; in a thread of its
-            # own, because a notebook has a running loop in this one.
+            # Before there is a client, which would leave a thread behind if there is no answer; in another thread,
+            # because a notebook has a running event loop in this one.
             with ThreadPoolExecutor(1) as other:
                 other.submit(lambda: asyncio.run(_knock(distributed, scheduler))).result()
             client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
@@ -79,7 +79,7 @@ class Dask:
             yield cls(scheduler, client)
 
     def outcomes(self, portions: Iterator[list[RunSpec]]) -> Generator[Outcome]:
-        """Keep two portions per worker thread under way; a worker that dies has its portions done by others."""
+        """Keep two portions per worker thread under way; if a worker dies, others redo its portions."""
         finished: SimpleQueue[Any] = SimpleQueue()
         with self._or_gone():
             ahead = 2 * max(1, sum(self.client.nthreads().values()))
@@ -99,18 +99,18 @@ class Dask:
             self.client.submit(_on_a_worker, data, pure=False, retries=10).add_done_callback(finished.put)
 
     def _next_of(self, finished: SimpleQueue[Any]) -> Outcome:
-        """What a worker gave back, or a sentence if none could: a portion on which one worker after another dies."""
+        """The result of a worker; a failure if one worker after another died on the portion."""
         future = None
         while future is None:
             with suppress(Empty):
                 future = finished.get(timeout=1)
-            # A scheduler that is gone, or was started anew, knows nothing of what it was asked for.
+            # A scheduler that was lost or restarted does not know the submitted portions.
             if self.client.status != "running" or (future is not None and future.cancelled()):
                 raise self._gone()
         try:
             rows, failures = future.result()
         except Exception as error:
-            # Whatever it is, the other portions go on and the user is told.
+            # Whatever the error, the other portions continue, and the error is reported.
             if self.client.status != "running":
                 raise self._gone() from error
             return Outcome([], [f"a portion was given up by Dask: {error!r}"])
@@ -118,7 +118,7 @@ class Dask:
 
     @contextmanager
     def _or_gone(self) -> Iterator[None]:
-        """Say that the scheduler is gone if asking it for something fails."""
+        """Report a lost scheduler if a call to it fails."""
         try:
             yield
         except Exception as error:
@@ -134,7 +134,7 @@ async def _knock(distributed: Any, scheduler: str) -> None:
 
 
 def _on_a_worker(runs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Plain data in and out: what a worker and this process must agree on is the names of the columns only."""
+    """Plain data in and out: a worker and this process only need to agree on the names of the columns."""
     outcome = execute_portion([RunSpec.from_json(run) for run in runs])
     return outcome.rows, outcome.failures
 
@@ -145,8 +145,8 @@ def run_on_slurm(
 ) -> Progress:  # fmt: skip
     """Submit arrays of up to `limit` tasks, each filling in a shard, and wait until none is left in the queue.
 
-    The tasks write into the store themselves, so it must lie on a disk that all nodes share. Ctrl-C takes them out of
-    the queue; if this process is killed, they go on.
+    The tasks write to the store themselves, so it must be on a disk that all nodes share. Ctrl-C cancels them; if this
+    process is killed, they continue.
     """
     submitit = _extra("submitit", "slurm")
     store.add_study(study)
@@ -156,7 +156,7 @@ def run_on_slurm(
     if at_start == len(names):
         return progress
     executor = submitit.AutoExecutor(folder=store.path.resolve() / "slurm", cluster="slurm")
-    # No warning before the time is up: finished portions are stored, and a short task would be warned at its start.
+    # No signal before the time limit: finished portions are stored, and a short task would get the signal at its start.
     executor.update_parameters(
         name=f"lacuna-{study.spec.name}", cpus_per_task=cpus, slurm_array_parallelism=tasks, slurm_signal_delay_s=0,
         **options,
@@ -173,7 +173,7 @@ def run_on_slurm(
             progress.done = len(names & store.done())
             progress.steps = (progress.done - at_start) * study.spec.steps
             watch(progress)
-            # If SLURM does not answer, only a full store says that all is done.
+            # If SLURM does not answer, only a full store shows that all tasks are done.
             if progress.done == len(names) if queue is None else not any(job.job_id in queue for job in jobs):
                 break
             time.sleep(2)
@@ -195,10 +195,10 @@ def run_on_slurm(
 
 
 def _slurm_queue() -> set[str] | None:
-    """The tasks of this user that wait or run; None if SLURM does not answer just now.
+    """The waiting and running tasks of this user; None if SLURM does not answer.
 
-    Asked of the queue, because submitit asks the accounting, which many sites do not have; it would wait for ever for a
-    task that died without a result.
+    It asks the queue. submitit asks the accounting, which many sites do not have, and would wait for ever for a task
+    that died without a result.
     """
     words = ["squeue", "--noheader", "--array", "--format=%i", f"--user={os.getuid()}"]
     told = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
@@ -206,7 +206,7 @@ def _slurm_queue() -> set[str] | None:
 
 
 def _failures_of(job: Any, deadline: float) -> list[str]:
-    """What went wrong in a task that left the queue."""
+    """The failures of a task that left the queue."""
     while not job.paths.result_pickle.exists():
         if time.monotonic() > deadline:
             return ["it ended without a result: it was cancelled or killed, or ran out of time or memory"]
@@ -229,7 +229,7 @@ def _cancel(jobs: list[Any]) -> None:
 
 
 def _extra(module: str, extra: str) -> Any:
-    """Import what only one engine needs."""
+    """Import a package that only one engine needs."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -241,7 +241,7 @@ def _shard_task(note: dict[str, Any], path: str, shard: tuple[int, int], cpus: i
 
 
 def find_slurm(default: int = 1000) -> int:
-    """Make sure that SLURM can be used; gives the largest array that the site allows, as SLURM itself says."""
+    """Check that SLURM is available; returns the largest job array that the site allows."""
     _extra("submitit", "slurm")
     try:
         told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True)  # noqa: S607

@@ -1,4 +1,4 @@
-"""Which processes are at work on a store: each says in a file of its own how far it is, and whether it is alive."""
+"""Which processes are working on a store: each writes its progress to a file of its own, as a sign of life."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lacuna.files import write_whole
 from lacuna.study.spec import Name
 
+_SILENCE = 30.0
+"""Seconds without a report after which a process on another machine counts as dead."""
+
 _Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class Heartbeat(BaseModel):
-    """How far a process is, when it said so, and which process it is."""
+    """The progress of a process, the time of the report, and which process it is."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
@@ -38,15 +41,15 @@ class Heartbeat(BaseModel):
 
 @dataclass(frozen=True)
 class AtWork:
-    """Who is at work, by name; the files of those who are not; and files that tell nothing."""
+    """The live processes by name; the files of dead ones; and unreadable files."""
 
     processes: dict[str, Heartbeat] = field(default_factory=dict)
     left: list[Path] = field(default_factory=list)
     unread: list[Path] = field(default_factory=list)
 
 
-def at_work(folder: Path, *, within: float = 30.0) -> AtWork:
-    """Say which processes are alive: on this machine by looking, elsewhere by a sign in the last `within` seconds."""
+def at_work(folder: Path) -> AtWork:
+    """Say which processes are alive: on this machine by process number, elsewhere by the age of their last report."""
     found = AtWork()
     for path in sorted(folder.glob("*.json")):
         try:
@@ -56,22 +59,22 @@ def at_work(folder: Path, *, within: float = 30.0) -> AtWork:
             if os.path.lexists(path):
                 found.unread.append(path)
             continue
-        if _alive(beat, within):
+        if _alive(beat):
             found.processes[path.stem if path.stem.isprintable() else ascii(path.stem)] = beat
         else:
             found.left.append(path)
     return found
 
 
-def _alive(beat: Heartbeat, within: float) -> bool:
+def _alive(beat: Heartbeat) -> bool:
     if beat.place == place():
         return process_start(beat.pid) == beat.began
-    return abs(time.time() - beat.time) <= within
+    return abs(time.time() - beat.time) <= _SILENCE
 
 
 @contextmanager
 def reporting(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Tell `at_work`, on any machine, how this process is doing; at the end it is taken off the list, come what may."""
+    """Report the progress of this process to `at_work`, on any machine; its file is removed at the end."""
     path = folder / f"{socket.gethostname()}-{os.getpid()}.json"
     _tidy(folder)
     mine = {"place": place(), "pid": os.getpid(), "began": process_start(os.getpid())}
@@ -87,7 +90,7 @@ def reporting(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what processes that were killed left behind, after an hour."""
+    """Remove the files of killed processes after an hour."""
     for path in at_work(folder).left:
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > 3600:
@@ -95,14 +98,14 @@ def _tidy(folder: Path) -> None:
 
 
 def read_plain(path: Path) -> bytes:
-    """Read a file; a folder or a pipe under its name is not read."""
+    """Read a regular file; refuse a folder or a pipe."""
     if not path.is_file():
         raise FileNotFoundError(path)
     return path.read_bytes()
 
 
 def place() -> str:
-    """Say where process numbers mean what they mean here: a container counts its own."""
+    """Name the space of process IDs: the machine, and the container."""
     numbers = ""
     with suppress(OSError):
         numbers = os.readlink("/proc/self/ns/pid")
@@ -110,9 +113,9 @@ def place() -> str:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process of this machine began, as the system writes it; None if it is no more.
+    """Return the start time of a process on this machine, as the system writes it; None if it has ended.
 
-    A number is given to another process later, so a process is its number and its start.
+    Process IDs are reused, so a process is identified by its ID and its start.
     """
     if Path("/proc/self/stat").exists():
         try:

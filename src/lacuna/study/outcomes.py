@@ -1,4 +1,4 @@
-"""From a table of runs to what reports are made of: tasks, series, and one number per trial.
+"""From a table of runs to the data of a report: tasks, series, and one number per trial.
 
 A *task* is a kind of missingness in a *place*: a world with its parameters, run for a number of steps. A *series* is a
 method, with those of its settings that differ between its runs. The functions of `lacuna.study.summaries` take it from
@@ -53,7 +53,7 @@ class Series(NamedTuple):
     yardstick: bool
     """Whether it knows what no agent can."""
     best: bool
-    """Whether nothing can do better: it knows the true state and the optimum."""
+    """Whether it is the upper bound: it knows the true state and the optimum."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Outcomes:
         return [one.name for one in self.series if not one.yardstick]
 
     def values(self, measure: Measure) -> pl.DataFrame:
-        """Give one number per run: ``place``, ``missingness``, ``task``, ``rate``, ``series``, ``trial``, ``value``."""
+        """Return a number per run: ``place``, ``missingness``, ``task``, ``rate``, ``series``, ``trial``, ``value``."""
         keys = ("place", "missingness", "task", "rate", "series", "trial")
         return self.runs.select(*keys, value=pl.col(measure.column)).drop_nulls("value")
 
@@ -154,7 +154,7 @@ def trials_text(trials: Sequence[int]) -> str:
 
 
 def rate_of(missingness: str) -> tuple[str, float] | None:
-    """Give the kind of a mechanism and its rate, if a single rate is all it has.
+    """Return the kind of a mechanism and its rate, if a single rate is its only parameter.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def _first_measure(runs: pl.DataFrame) -> Measure:
 
 
 def _each_once(table: pl.DataFrame) -> pl.DataFrame:
-    """The runs, each once: of one that was noted twice, the one with the longer curve."""
+    """The runs, each once; of two records of one run, the one with the longer curve."""
     points = pl.col("curve_step").list.len()
     once = table.sort(points, descending=True, maintain_order=True).unique(_RUN, keep="first", maintain_order=True)
     return with_open_episode(once.sort(_RUN, nulls_last=False))

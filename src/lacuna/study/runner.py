@@ -1,4 +1,4 @@
-"""From a study to a full store: which runs are left, in which portions, and what one run gives."""
+"""From a study to a full store: which runs are left, in which portions, and the row of one run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NO_CURVE = np.zeros((0, len(SUMS) + 1))
 
 @dataclass
 class Outcome:
-    """What came of a portion of runs: rows for the store, and a sentence for each run that failed."""
+    """The result of a portion of runs: rows for the store, and a sentence for each run that failed."""
 
     rows: list[dict[str, Any]]
     failures: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass
 class Progress:
-    """How a study is doing."""
+    """The progress of a study."""
 
     total: int
     done: int = 0
@@ -57,14 +57,14 @@ class Progress:
     failures: list[str] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> None:
-        """Count what came of a portion."""
+        """Count the result of a portion."""
         self.done += len(outcome.rows)
         self.failed += len(outcome.failures)
         self.failures += outcome.failures[: 20 - len(self.failures)]
         self.steps += sum(row["steps"] for row in outcome.rows)
 
     def figures(self) -> dict[str, float]:
-        """How far it is, as plain data."""
+        """The progress as plain data."""
         return {
             "done": self.done, "total": self.total, "failed": self.failed, "steps_per_second": self.steps_per_second,
         }  # fmt: skip
@@ -81,14 +81,14 @@ class Progress:
 
 
 class EngineError(RuntimeError):
-    """The place where runs are computed is gone; what came back before is stored."""
+    """The engine that computes the runs is lost; results received before are stored."""
 
 
 class Engine(Protocol):
-    """Runs portions somewhere and gives back what came of them, in any order."""
+    """Computes portions of runs and returns their results, in any order."""
 
     def outcomes(self, portions: Iterator[list[RunSpec]]) -> Generator[Outcome]:
-        """Take portions as workers become free; yield outcomes as they come in."""
+        """Take portions as workers become free; yield results as they arrive."""
         ...
 
 
@@ -96,13 +96,13 @@ class Engine(Protocol):
 def problem_of(
     world: str, parameters: Frozen, missingness: str, *, first_observed: bool, sources: Sources = ()
 ) -> AnyProblem:
-    """Build a world and its mechanism, or give the ones built before; sources other than those given are refused."""
+    """Build a world and its mechanism, or return cached ones; refuse sources that differ from the given ones."""
     check_sources(sources)
     return find_problem(world, missingness, dict(parameters), first_observed=first_observed)
 
 
 def execute(run: RunSpec) -> dict[str, Any]:
-    """One run: its row in the store."""
+    """Execute a run; returns its row for the store."""
     problem = problem_of(
         run.world, run.parameters, run.missingness, first_observed=run.first_observed, sources=run.sources
     )
@@ -132,12 +132,12 @@ def execute(run: RunSpec) -> dict[str, Any]:
 
 
 def execute_portion(runs: list[RunSpec]) -> Outcome:
-    """Several runs; one that fails does not take the others with it."""
+    """Execute several runs; a failure does not stop the others."""
     outcome = Outcome([])
     for run in runs:
         try:
             outcome.rows.append(execute(run))
-        except Exception as error:  # noqa: BLE001  whatever it is, the other runs go on and the user is told
+        except Exception as error:  # noqa: BLE001  the other runs continue, and the error is reported
             outcome.failures.append(
                 f"{run.id} ({run.settings.method}, {run.missingness}, trial {run.trial}): {error!r}"
             )
@@ -145,13 +145,13 @@ def execute_portion(runs: list[RunSpec]) -> Outcome:
 
 
 def in_shard(run: RunSpec, shard: tuple[int, int]) -> bool:
-    """Whether a run belongs to shard i of n: by its name, so that no list has to be agreed on."""
+    """Whether a run belongs to shard i of n; its name decides, so machines need not communicate."""
     i, n = shard
     return int(run.id, 16) % n == i - 1
 
 
 def wanted_runs(studies: Sequence[Study], shard: tuple[int, int]) -> Iterator[RunSpec]:
-    """The runs of some studies that belong to a shard; one that several studies share comes once."""
+    """The runs of some studies that belong to a shard; a run that several studies share comes once."""
     mine = (run for study in studies for run in study.runs() if in_shard(run, shard))
     if len(studies) == 1:
         yield from mine
@@ -164,7 +164,7 @@ def wanted_runs(studies: Sequence[Study], shard: tuple[int, int]) -> Iterator[Ru
 
 
 def portions_left(studies: Sequence[Study], store: Store, shard: tuple[int, int]) -> Iterator[list[RunSpec]]:
-    """Runs that nobody has finished yet, in portions; the store is looked at again before each portion."""
+    """Unfinished runs, in portions; the store is checked again before each portion."""
     steps, n = max(study.spec.steps for study in studies), sum(map(len, studies))
     size = max(1, min(_RUNS_A_PORTION, _STEPS_A_PORTION // steps, n // _PORTIONS))
     mine = wanted_runs(studies, shard)
@@ -179,7 +179,7 @@ def run_study(
     study: Study, store: Store, engine: Engine, *, shard: tuple[int, int] = (1, 1),
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:  # fmt: skip
-    """Fill the store with what is missing of a study."""
+    """Compute the runs of a study that the store lacks."""
     return run_studies([study], store, engine, shard=shard, watch=watch)
 
 
@@ -187,7 +187,7 @@ def run_studies(
     studies: Sequence[Study], store: Store, engine: Engine, *, shard: tuple[int, int] = (1, 1),
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:  # fmt: skip
-    """Fill the store with what is missing of several studies, as if they were one."""
+    """Compute the runs of several studies that the store lacks, as if they were one study."""
     name = studies[0].spec.name if len(studies) == 1 else f"{len(studies)} studies"
     for study in studies:
         store.add_study(study)
@@ -200,13 +200,13 @@ def run_studies(
     saved_at = time.monotonic()
     with store.reporting() as report:
         try:
-            # Closed here, not whenever it is forgotten: an interrupt in the middle of that would go unheard.
+            # Closed here rather than by the garbage collector, which would swallow an interrupt.
             with closing(engine.outcomes(portions_left(studies, store, shard))) as outcomes:
                 for outcome in outcomes:
                     unsaved += outcome.rows
                     progress.add(outcome)
                     watch(progress)
-                    # Not after every portion: putting a file on a disk may take longer than computing it.
+                    # Not after every portion: writing a file may take longer than computing it.
                     pause = min(max(_SAVE_SHARE * progress.seconds, _SAVE_SOONEST), _SAVE_LATEST)
                     if time.monotonic() - saved_at >= pause:
                         store.write(unsaved)
@@ -214,7 +214,7 @@ def run_studies(
                         unsaved, saved_at = [], time.monotonic()
         finally:
             store.write(unsaved)
-    # What others stored meanwhile counts too, and what was lost meanwhile does not.
+    # Runs that other processes stored meanwhile count too; runs that were lost do not.
     done = store.done(afresh=True)
     progress.done = sum(run.id in done for run in wanted_runs(studies, shard))
     watch(progress)

@@ -79,7 +79,7 @@ class RunSpec:
 
 
 def method_as_json(method: AnyMethod) -> dict[str, Any]:
-    """Give a method as plain data."""
+    """Return a method as plain data."""
     return asdict(method) | ({"parameters": dict(method.parameters)} if isinstance(method, OwnMethod) else {})
 
 

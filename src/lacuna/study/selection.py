@@ -1,4 +1,4 @@
-"""Which setting each method is shown at: the best on some trials, among all that were run.
+"""The choice of a setting for each method: the best on some trials, among all that were run.
 
 The tables have a row per run, as in the store.
 """
@@ -31,7 +31,7 @@ FIGURES = ("episodes", *MEASURES, *_OPEN, "cut_episodes", *_CUT)
 
 
 class Columns(NamedTuple):
-    """Which columns make a problem, which a method as it is shown, and which are chosen."""
+    """The columns that define a problem, those that define a method, and those that are tuned."""
 
     problem: tuple[str, ...] = ("world", "parameters", "missingness", "first_observed", "steps")
     method: tuple[str, ...] = METHOD
@@ -84,9 +84,9 @@ def choose(
 ) -> pl.DataFrame:
     """Choose a setting per problem and method: the one with the largest mean of `by` over the given trials.
 
-    A setting that lacks some of the trials comes after all that lack none, and a setting with a run that completed no
-    episode comes after all without such a run, whatever its mean. Settings that tie go by the smallest value of the
-    first column of `columns.tuned`, then of the next.
+    Settings that lack some of the trials rank below all that lack none. Settings with a run that completed no episode
+    rank below all without such a run, whatever the mean. Ties are broken by the smallest value of the first column of
+    `columns.tuned`, then of the next.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def choose(
     by
         A measure, with the open episode counted or not.
     columns
-        What makes a problem and a method, and what is chosen.
+        The columns that define a problem and a method, and those that are tuned.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def choose(
 def chosen_runs(
     table: pl.DataFrame, choice: pl.DataFrame, trials: Iterable[int], columns: Columns = COLUMNS
 ) -> pl.DataFrame:
-    """Give the runs of the chosen settings on the given trials, sorted, with the open episode counted as well."""
+    """Return the runs of the chosen settings on the given trials, sorted, with the open episode counted as well."""
     wanted = _trials(trials)
     keys = choice.select(columns.setting).unique()
     runs = _runs(table, columns).filter(pl.col("trial").is_in(wanted))

@@ -35,7 +35,7 @@ _MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
 
 
 class StudyError(ValueError):
-    """Everything that is wrong with a study file, one sentence a line."""
+    """All faults of a study file, one sentence per line."""
 
 
 _listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
@@ -45,7 +45,7 @@ Name = Annotated[str, Field(pattern=r"^[\w.+,()-]([\w.+,() -]*[\w.+,()-])?$", ma
 
 
 def _by_name(data: Any) -> Any:
-    """Give a table whose name stands under ``use`` (a reference) or ``env`` (a Gymnasium id) with a ``name``."""
+    """Rename the key ``use`` (a reference) or ``env`` (a Gymnasium id) of a table to ``name``."""
     words = [word for word in ("use", "env") if isinstance(data, dict) and word in data]
     if len(words) != 1 or "name" in data:
         return data
@@ -53,7 +53,7 @@ def _by_name(data: Any) -> Any:
 
 
 def _as_text(data: Any) -> Any:
-    """Give a mechanism that is written as a table as the text that the command line takes."""
+    """Convert a mechanism written as a table to the text that the command line takes."""
     table = _by_name(data)
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         return data
@@ -140,7 +140,7 @@ class Study:
 
     @classmethod
     def read(cls, path: str | Path) -> Study:
-        """Read and check a study file; a wrong one gives a sentence for everything that is wrong."""
+        """Read and check a study file; the error has a sentence for every fault."""
         try:
             # Some editors put a mark before the first character, which TOML does not know.
             text = Path(path).read_text(encoding="utf-8-sig")
@@ -200,7 +200,7 @@ class Study:
 
     @classmethod
     def from_note(cls, note: Mapping[str, Any], name: str) -> Study:
-        """Give the study that `to_note` described. Nothing is imported: a folder of results is not a user's word."""
+        """Return the study that `to_note` described. Nothing is imported: a folder of results is not a user's word."""
         if "expanded" not in note:
             return cls.from_data(note["study"], name)
         held = note["expanded"]

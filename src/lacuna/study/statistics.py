@@ -111,7 +111,7 @@ def paired_ratio(a: Values, b: Values, level: float = LEVEL) -> Interval:
 
 
 def paired_p_value(a: Values, b: Values) -> float:
-    """Give the p value of Student's paired t test, on both sides, of no difference between the means of `a` and `b`.
+    """Return the p value of Student's paired t test, on both sides, of no difference between the means of `a` and `b`.
 
     It is 1 for a single trial, which says nothing, and for differences that are all 0; it is 0 for differences that are
     all the same otherwise.
@@ -130,10 +130,10 @@ def paired_p_value(a: Values, b: Values) -> float:
 
 
 def holm(p_values: Values) -> list[float]:
-    """Correct p values of tests that are judged together, by Holm's method, in their order.
+    """Correct the p values of several tests by Holm's method, in their order.
 
-    Call differences clear if their corrected value is at most 5 %: then the probability of calling any clear that is
-    none is at most 5 %, whatever the tests have to do with each other.
+    Call a difference clear if its corrected value is at most 5 %. Then the probability of any false call is at most
+    5 %, even if the tests are dependent.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def holm(p_values: Values) -> list[float]:
         raise ValueError(f"p_values lie between {p.min()} and {p.max()}; they must lie between 0 and 1")
     order = np.argsort(p, kind="stable")
     corrected = np.empty(p.size)
-    # The smallest counts as often as there are tests; the next, one time less; none comes before a smaller one.
+    # The smallest is multiplied by the number of tests, the next by one less, and so on; never below an earlier one.
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
     return [float(value) for value in corrected]
 
@@ -227,7 +227,7 @@ def _middle(values: _Floats) -> float:
 
 
 def t_quantile(level: float, freedom: int) -> float:
-    """Give the number of standard errors that an interval reaches to either side of a mean."""
+    """Return the number of standard errors that an interval reaches to either side of a mean."""
     return float(stats.t.ppf((1 + level) / 2, freedom))
 
 

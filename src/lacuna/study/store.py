@@ -1,8 +1,8 @@
-"""The results of studies in a folder: whole Parquet files, each named after its content. The folder is the truth.
+"""The results of studies in a folder: Parquet files, each named after its content. The folder is authoritative.
 
-A file is written under another name, then renamed, so it is whole or not there. Its name is a digest of its bytes, so
-damage is noticed, and damaged files are set aside. Runs carry names derived from their content: a run that is stored
-twice counts once, whoever computed it.
+A file is written under another name, then renamed, so it is complete or absent. Its name is a digest of its bytes, so
+damage is detected, and damaged files are set aside. Runs have names derived from their content: a run that is stored
+twice counts once.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ method
 first_observed
     Whether the first state of every episode is fully observed.
 source
-    What does not come with lacuna: each reference with the first digits of the digest of its source; empty for most.
+    Parts of your own: each reference with the first digits of the digest of its source; empty for most runs.
 trial
     Number of the trial, which is its seed.
 curve_step
@@ -100,24 +100,24 @@ lacuna
 """
 
 _USUAL: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()} | {"source": ""}
-"""What a run has in a column that its file lacks, because the column is younger."""
+"""The values of a run in columns that were added after its file was written."""
 
 UNREPEATABLE = ("seconds", "host", "lacuna")
-"""Columns that tell of the machine, not of the run; an export leaves them out."""
+"""Columns that describe the machine, not the run; an export leaves them out."""
 
 SORTED_BY = (
     "world", "parameters", "missingness", "method", *sorted(SETTINGS, key=lambda name: SETTINGS[name].tuned),
     "first_observed", "source", "steps", "trial", "id",
 )  # fmt: skip
-"""What a method is comes before what is tuned."""
+"""Columns that define a method come before tuned ones."""
 
 
 class StoreError(ValueError):
-    """A folder that cannot be used as a store; nothing in it was changed."""
+    """The folder cannot be used as a store; nothing in it was changed."""
 
 
 class _Mark(BaseModel):
-    """What makes a folder a store."""
+    """The file that marks a folder as a store."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -130,7 +130,7 @@ class Store:
     Parameters
     ----------
     path
-        The folder; made if it is not there. One that holds other things, or was made in another format, is refused.
+        The folder; created if it does not exist. A folder with other content, or in another format, is refused.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -164,7 +164,7 @@ class Store:
         self._tidy()
 
     def _tidy(self) -> None:
-        """Remove what processes killed in the middle of writing left behind; a live one needs seconds at most."""
+        """Remove files that were left unfinished by killed processes; a live one needs seconds at most."""
         for left in self.path.rglob(".*.part"):
             with suppress(FileNotFoundError):
                 if left.is_file() and time.time() - left.stat().st_mtime > _STALE:
@@ -180,13 +180,13 @@ class Store:
 
     @classmethod
     def existing(cls, path: str | Path) -> Store:
-        """Open a store that must be there already."""
+        """Open an existing store."""
         if not (Path(path) / _MARK).exists():
             raise StoreError(f"{path} is not a store of results: it has no {_MARK}")
         return cls(path)
 
     def add_study(self, study: Study) -> None:
-        """Note which study is run into the store, and by what."""
+        """Record the study that is run into the store, with versions and machine."""
         note = {
             **study.to_note(),
             "runs": len(study),
@@ -201,7 +201,7 @@ class Store:
 
     @staticmethod
     def _noted(path: Path) -> Any:
-        """What a study came to when it was last noted; it comes to something else when a source was edited."""
+        """The expansion of a study when it was last recorded; it changes when a source is edited."""
         with suppress(OSError, ValueError, AttributeError, RecursionError):
             return json.loads(heartbeats.read_plain(path)).get("expanded")
         return None
@@ -225,17 +225,17 @@ class Store:
         self.write_part(buffer.getvalue(), [row["id"] for row in rows])
 
     def write_part(self, content: bytes, ids: Iterable[str]) -> None:
-        """Store a Parquet file that is at hand."""
+        """Store the content of a Parquet file."""
         name = f"{hashlib.sha256(content).hexdigest()[:24]}.parquet"
         write_whole(self.path / "parts" / name, content)
         self._files[name] = list(ids)
         self._done.update(self._files[name])
 
     def done(self, *, afresh: bool = False) -> AbstractSet[str]:
-        """Names of all runs in the store, those of other processes included.
+        """Names of all runs in the store, including those of other processes.
 
-        Only new files are read, and runs whose file is gone do not count. `afresh` reads every file again, whole, so
-        that damage done meanwhile is noticed too.
+        Only new files are read, and runs whose file is gone do not count. `afresh` reads every file again, completely,
+        to detect new damage.
         """
         # A folder that was not touched since holds the same files; listing thousands takes longer than a short run.
         touched = (self.path / "parts").stat().st_mtime_ns
@@ -256,7 +256,7 @@ class Store:
         return self._done
 
     def table(self) -> pl.DataFrame:
-        """All runs of the current kind of results, each once, in an order that depends on nothing but the runs."""
+        """All runs of the current results version, each once, in an order that depends only on the runs."""
         tables = [table for path in self._parts() if (table := self._read(path)) is not None]
         runs = pl.concat([pl.DataFrame(schema=SCHEMA), *tables], how="diagonal")
         return runs.unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
@@ -265,7 +265,7 @@ class Store:
         return sorted((self.path / "parts").glob("*.parquet"))
 
     def _read(self, path: Path, *, whole: bool = True) -> pl.DataFrame | None:
-        """A file's runs, or None if it is damaged: then it is set aside, and its runs count as not done."""
+        """The runs in a file; None if it is damaged: then it is set aside, and its runs count as not done."""
         try:
             content = heartbeats.read_plain(path)
         except FileNotFoundError:
@@ -279,7 +279,7 @@ class Store:
         return table
 
     def _set_aside(self, path: Path) -> None:
-        """Move something to the damaged files, beside what may lie there under its name."""
+        """Move a path to the damaged files, under a free name."""
         names = chain([path.name], (f"{path.name}.{i}" for i in count(2)))
         aside = next(free for name in names if not os.path.lexists(free := self.path / "damaged" / name))
         with suppress(FileNotFoundError):
@@ -287,18 +287,18 @@ class Store:
             self.damaged.append(aside)
 
     def reporting(self) -> AbstractContextManager[Callable[[dict[str, Any]], None]]:
-        """Tell `at_work`, on any machine, how this process is doing."""
+        """Report the progress of this process to `at_work`, on any machine."""
         return heartbeats.reporting(self.path / "running")
 
     def at_work(self) -> dict[str, heartbeats.Heartbeat]:
-        """The processes that fill the store, and what they say of themselves."""
+        """The processes that fill the store, with their reports."""
         found = heartbeats.at_work(self.path / "running")
         self.unread += found.unread
         return found.processes
 
 
 def as_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Rows as runs give them, as a table with the columns of a store."""
+    """Convert the rows of runs to a table with the columns of a store."""
     columns = {name: [row[name] for row in rows] for name in SCHEMA}
     for name, values in columns.items():
         # polars takes arrays as they are, but not beside a null.
@@ -307,14 +307,14 @@ def as_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=SCHEMA)
 
 
-# What polars says of files that are not Parquet, are cut off or contradict themselves.
+# What polars raises for files that are not Parquet, truncated or inconsistent.
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 
 
 def runs_in(content: bytes, *, whole: bool = True) -> pl.DataFrame | None:
-    """Read the runs of the current kind of results from a Parquet file: whole, or their names only.
+    """Read the runs of the current results version from a Parquet file: complete, or only their names.
 
-    None if it is no such file: not Parquet, or with other columns than `SCHEMA` has.
+    None if the file is not Parquet, or has other columns than `SCHEMA`.
     """
     try:
         kinds = pl.read_parquet_schema(BytesIO(content))

@@ -1,4 +1,4 @@
-"""Two stores beside each other: which runs are in both and equal to the bit, and how means differ, paired by trial."""
+"""Two stores compared: which runs are in both and equal to the bit, and how means differ, paired by trial."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class StoreComparison:
         return told
 
     def compared(self) -> list[Compared]:
-        """Give the rows of the table of differences."""
+        """Return the rows of the table of differences."""
         return [
             Compared(
                 place=row["place"],

@@ -1,4 +1,4 @@
-"""What a report says of runs: means, curves, paired differences, and scores over all tasks, each with its interval.
+"""The summaries in a report: means, curves, paired differences, and scores over all tasks, each with its interval.
 
 Each function takes `Outcomes` and gives a table. Intervals are Student's t at 95 %, over trials.
 """
@@ -33,7 +33,7 @@ _NUMBERS: dict[str, Any] = {"mean": pl.Float64, "low": pl.Float64, "high": pl.Fl
 
 
 def with_intervals(values: pl.DataFrame, by: Sequence[str], value: str = "value") -> pl.DataFrame:
-    """Give ``mean``, ``low``, ``high`` and ``n`` of a column in each group, in the order of the groups."""
+    """Return ``mean``, ``low``, ``high`` and ``n`` of a column in each group, in the order of the groups."""
     found = values.group_by(by, maintain_order=True).agg(
         mean=pl.col(value).mean(), _spread=pl.col(value).std(), _range=pl.col(value).max() - pl.col(value).min(),
         n=pl.len().cast(pl.Int64),
@@ -49,12 +49,12 @@ def with_intervals(values: pl.DataFrame, by: Sequence[str], value: str = "value"
 
 
 def means(outcomes: Outcomes, measure: Measure) -> pl.DataFrame:
-    """Give means over whole runs, a row for each task and series."""
+    """Return means over whole runs, a row for each task and series."""
     return with_intervals(outcomes.values(measure), _AT)
 
 
 def trial_curves(outcomes: Outcomes, measure: Measure) -> pl.DataFrame:
-    """Give the measure over all steps so far, for each trial: ``value`` at step ``x``, where it is defined.
+    """Return the measure over all steps so far, for each trial: ``value`` at step ``x``, where it is defined.
 
     A curve that was noted at many steps is thinned to `POINTS` of them.
     """
@@ -70,14 +70,14 @@ def trial_curves(outcomes: Outcomes, measure: Measure) -> pl.DataFrame:
 
 
 def curves(trials: pl.DataFrame) -> pl.DataFrame:
-    """Give the means of what `trial_curves` gave, at the steps where all trials of a series have a value."""
+    """Return the means of what `trial_curves` gave, at the steps where all trials of a series have a value."""
     at = ("task", "series")
     wanted = pl.col("trial").n_unique().over(at)
     return with_intervals(trials.filter(pl.len().over(*at, "x") == wanted), (*at, "x")).sort(*at, "x")
 
 
 def thinned(steps: pl.Series) -> pl.Series:
-    """Give at most `POINTS` of some steps, the first and the last among them."""
+    """Return at most `POINTS` of some steps, the first and the last among them."""
     last = len(steps) - 1
     places = np.unique(np.rint(last * np.linspace(0, 1, POINTS) ** 1.5).astype(np.int64))
     return steps.gather(places)
@@ -91,7 +91,7 @@ def paired(values: pl.DataFrame, pairs: Iterable[tuple[str, str]]) -> pl.DataFra
     values
         ``task``, ``series``, ``trial``, ``value``.
     pairs
-        Each a series, and another one to subtract from it.
+        Pairs of a series and the one to subtract from it.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def paired(values: pl.DataFrame, pairs: Iterable[tuple[str, str]]) -> pl.DataFra
 
 
 def differences(outcomes: Outcomes, measure: Measure, against: str) -> pl.DataFrame:
-    """Give paired differences of every series to one of them, in each task; see `paired`."""
+    """Return paired differences of every series to one of them, in each task; see `paired`."""
     others = [one.name for one in outcomes.series if one.name != against]
     found = paired(outcomes.values(measure), [(name, against) for name in others])
     places = outcomes.runs.select("place", "missingness", "task", "rate").unique(maintain_order=True)
@@ -148,7 +148,7 @@ def leaders(values: pl.DataFrame, names: Sequence[str]) -> dict[str, str | None]
 
 
 def on_shared_trials(rows: pl.DataFrame, first: str, second: str) -> tuple[list[float], list[float]]:
-    """Give the values of two series of one task on the trials that they share."""
+    """Return the values of two series of one task on the trials that they share."""
     a, b = (rows.filter(series=name).select("trial", "value") for name in (first, second))
     both = a.join(b, on="trial").sort("trial")
     return both["value"].to_list(), both["value_right"].to_list()
@@ -200,13 +200,13 @@ class Scores:
         self.left_out = len(outcomes.tasks) - len(self.tasks)
 
     def interquartile_means(self) -> pl.DataFrame:
-        """Give the interquartile mean over tasks and trials: ``series``, ``mean``, ``low``, ``high``, ``n``."""
+        """Return the interquartile mean over tasks and trials: ``series``, ``mean``, ``low``, ``high``, ``n``."""
         rows = [(name, *tasks_interquartile_mean(scores)) for name, scores in self.of.items()]
         schema = {"series": pl.String, **{name: _NUMBERS[name] for name in ("mean", "low", "high", "n")}}
         return pl.DataFrame(rows, schema, orient="row")
 
     def profile(self, points: int = 51) -> pl.DataFrame:
-        """Give the share of tasks and trials with a score of at least ``x``, from 0 to 1."""
+        """Return the share of tasks and trials with a score of at least ``x``, from 0 to 1."""
         rows: list[tuple[Any, ...]] = []
         for name in self.of:
             for x in np.linspace(0, 1, points):
@@ -217,7 +217,7 @@ class Scores:
         return pl.DataFrame(rows, schema, orient="row")
 
     def reached(self, series: str, x: float) -> NDArray[np.float64]:
-        """Give the share of tasks with a score of at least `x`, for each trial."""
+        """Return the share of tasks with a score of at least `x`, for each trial."""
         # Scores at the ends of the scale may round to just below them.
         return np.asarray((self.of[series] >= x - 1e-9).mean(axis=1), dtype=np.float64)
 

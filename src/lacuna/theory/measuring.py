@@ -18,7 +18,7 @@ _BLOCK = 1 << 18
 
 
 def generator(seed: int, *names: str | float) -> np.random.Generator:
-    """Give the generator of a named simulation: another name, another independent stream.
+    """Return the generator of a named simulation: another name, another independent stream.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def generator(seed: int, *names: str | float) -> np.random.Generator:
 def blocks(
     rng: np.random.Generator, paths: int, uniform: int, normal: int = 0
 ) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Give paths their random numbers, as many paths at a time as fill a block that stays in the processor's cache.
+    """Yield random numbers for paths, in blocks that fit into the processor's cache.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def blocks(
 
 
 def standard_error(values: Floats) -> float:
-    """Give the standard error of a mean; a single value says nothing of it."""
+    """Return the standard error of a mean; a single value says nothing of it."""
     error = measures.standard_error(values)
     return inf if error is None else error
 
@@ -67,7 +67,7 @@ def variance_of(what: str, case: Case, values: Floats, *, broken: bool = False) 
 
 
 def ratio_of_means(above: Floats, below: Floats) -> tuple[float, float]:
-    """Give the ratio of two means over the same paths, and its standard error by the delta method.
+    """Return the ratio of two means over the same paths, and its standard error by the delta method.
 
     Examples
     --------

@@ -93,7 +93,7 @@ def _padded(part: str) -> str:
 
 
 def to_mathml(text: str) -> str:
-    r"""Give a formula as MathML.
+    r"""Return a formula as MathML.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def to_mathml(text: str) -> str:
 
 
 def to_html(text: str) -> str:
-    """Give prose as HTML: indices and exponents lowered and raised, `words in ticks` as code.
+    """Return prose as HTML: indices and exponents lowered and raised, `words in ticks` as code.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def printed_coefficients(K: int) -> list[float]:
 
 
 def add_on(coefficients: list[float], r: float) -> float:
-    """Give Σ_j (-1)^(j-1) c_j r^j over j = 2, 3, …."""
+    """Return Σ_j (-1)^(j-1) c_j r^j over j = 2, 3, …."""
     return float(sum((-1) ** (j - 1) * c * r**j for j, c in enumerate(coefficients, start=2)))
 
 

@@ -165,7 +165,7 @@ def statement(
 
 
 def unwrapped(text: str) -> str:
-    """Give a text of several lines as one."""
+    """Return a text of several lines as one."""
     return " ".join(text.split())
 
 
@@ -234,7 +234,7 @@ def _agreement(relation: Relation, gap: float, tolerance: float) -> Agreement:
 
 
 def conclude(statement: Statement, measurements: Iterable[Measurement]) -> Conclusion:
-    """Give the status that follows from what was measured.
+    """Return the status that follows from what was measured.
 
     Examples
     --------

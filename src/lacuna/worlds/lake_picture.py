@@ -127,7 +127,7 @@ _GROUNDS = {
 
 
 def lake_drawing(lake: Lake) -> MapDrawing:
-    """Give the lake as replays draw it: a scene for the dry map, and one for the flooded.
+    """Return the lake as replays draw it: a scene for the dry map, and one for the flooded.
 
     Examples
     --------

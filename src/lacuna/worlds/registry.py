@@ -46,7 +46,7 @@ class World:
         return {name: found.default for name, found in parameters_of(self.build).items()}
 
     def typed(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Give parameters as the types that the world declares, so that 1 and 1.0 are the same number.
+        """Return parameters as the types that the world declares, so that 1 and 1.0 are the same number.
 
         Examples
         --------
@@ -56,7 +56,7 @@ class World:
         return typed(f"the world {self.name!r}", self.build, given)
 
     def unusual(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the parameters that differ from their default."""
+        """Return the parameters that differ from their default."""
         return unusual(self.build, self.typed(given))
 
     def open(self, /, **given: Any) -> TabularMDP | Env:
@@ -137,7 +137,7 @@ def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
 
 
 def find_world(name: str) -> World:
-    """Give the world called `name`, or a sentence with the choices.
+    """Return the world called `name`, or a sentence with the choices.
 
     A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``), a reference (``mine.worlds:maze``,
     ``maze.py:maze``) or an entry point of an installed package in the group ``lacuna.worlds``. Only what is named is
@@ -161,7 +161,7 @@ def find_world(name: str) -> World:
 
 
 def _environment(env_id: str) -> World:
-    """Give what makes an environment that Gymnasium knows; ``module:ID`` imports the module first."""
+    """Return what makes an environment that Gymnasium knows; ``module:ID`` imports the module first."""
     try:
         made_by = gymnasium.spec(env_id).entry_point
     except (gymnasium.error.Error, ImportError) as error:
