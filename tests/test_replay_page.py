@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,16 @@ def folder(found: Replay, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def opened(browser: Browser, path: Path, **options: Any) -> Visit:
+    """A replay, once its first picture is drawn: the browser says that a page is loaded before it draws."""
+    visit = Visit(browser, path.as_uri(), **options)
+    expect(visit.page.locator(".replay")).to_have_attribute("data-drawn", re.compile(r"\d"))
+    return visit
+
+
 @pytest.fixture
 def visit(browser: Browser, folder: Path) -> Iterator[Visit]:
-    visit = Visit(browser, (folder / "two.html").as_uri(), viewport=WIDE)
+    visit = opened(browser, folder / "two.html", viewport=WIDE)
     yield visit
     assert visit.troubles == []
     visit.context.close()
@@ -159,7 +167,7 @@ def test_a_fall_that_ends_an_episode_is_one_fall(browser: Browser, tmp_path: Pat
     stage, bad = kept.recording.stages[0][0], kept.recording.problem.mdp.bad
     falls = int(bad[stage.stops.state].sum())
     assert falls > 5
-    visit = Visit(browser, (tmp_path / "ice.html").as_uri(), viewport=WIDE)
+    visit = opened(browser, tmp_path / "ice.html", viewport=WIDE)
     columns = "[...players.values()][0].lines[0].columns"
     assert visit.page.evaluate(f"{columns}.filter((column) => column.fell).length") == falls
     assert visit.page.evaluate(f"{columns}.every((column) => !column.fell || column.end)")
@@ -171,7 +179,7 @@ def test_bars_of_several_agents_have_room(browser: Browser, tmp_path: Path, size
     replay(WORLD, "mcar:0.4", ["mi-synthetic", "last-observed", "missing-as-state"], at=[0], steps=20).save(
         tmp_path / "three.html"
     )
-    visit = Visit(browser, (tmp_path / "three.html").as_uri(), viewport=size)
+    visit = opened(browser, tmp_path / "three.html", viewport=size)
     widths = visit.page.locator(".track").evaluate_all("all => all.map((track) => track.clientWidth)")
     assert min(widths) > 40
     visit.context.close()
@@ -189,7 +197,7 @@ def test_shared_votes_are_not_counted_as_whole_ones(visit: Visit, found: Replay)
 
 def test_a_wall_is_not_called_chance(browser: Browser, tmp_path: Path) -> None:
     replay("taxi", "mcar:0.3", "mi-planned", at=[0], steps=150).save(tmp_path / "taxi.html")
-    visit = Visit(browser, (tmp_path / "taxi.html").as_uri(), viewport=WIDE)
+    visit = opened(browser, tmp_path / "taxi.html", viewport=WIDE)
     told = []
     for i in range(150):
         go(visit.page, i)
@@ -200,7 +208,7 @@ def test_a_wall_is_not_called_chance(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_a_page_begins_where_much_follows(browser: Browser, folder: Path) -> None:
-    visit = Visit(browser, (folder / "lake.html").as_uri(), viewport=WIDE)
+    visit = opened(browser, folder / "lake.html", viewport=WIDE)
     slider = visit.page.locator(".scrub")
     assert int(slider.input_value()) <= int(slider.get_attribute("max") or 0) / 2
     visit.context.close()
@@ -260,7 +268,7 @@ def test_every_world_is_drawn_wide_and_narrow_light_and_dark(
     browser: Browser, folder: Path, name: str, width: str, theme: Any
 ) -> None:
     size = PHONE if width == "phone" else WIDE
-    visit = Visit(browser, (folder / f"{name}.html").as_uri(), viewport=size, color_scheme=theme)
+    visit = opened(browser, folder / f"{name}.html", viewport=size, color_scheme=theme)
     assert ink(visit.page) > 5
     assert overflow(visit.page) <= 0
     assert visit.troubles == []
@@ -278,7 +286,7 @@ def test_without_scripts_there_is_a_still_picture(browser: Browser, folder: Path
 
 
 def test_with_less_motion_nothing_glides(browser: Browser, folder: Path) -> None:
-    visit = Visit(browser, (folder / "lake.html").as_uri(), viewport=WIDE, reduced_motion="reduce")
+    visit = opened(browser, folder / "lake.html", viewport=WIDE, reduced_motion="reduce")
     assert (
         visit.page.locator(".turning .front").first.evaluate("card => getComputedStyle(card).transitionDuration")
         == "0s"
@@ -288,7 +296,7 @@ def test_with_less_motion_nothing_glides(browser: Browser, folder: Path) -> None
 
 
 def test_the_theme_can_be_chosen_and_is_redrawn(browser: Browser, folder: Path) -> None:
-    visit = Visit(browser, (folder / "lake.html").as_uri(), viewport=WIDE)
+    visit = opened(browser, folder / "lake.html", viewport=WIDE)
     look = "canvas => canvas.toDataURL()"
     before = visit.page.locator(".panel canvas").evaluate(look)
     visit.page.get_by_label("Light or dark").click()
@@ -313,6 +321,7 @@ def test_in_a_notebook_the_page_works_inside_its_frame(browser: Browser, found: 
     visit = Visit(browser, (tmp_path / "notebook.html").as_uri(), viewport=WIDE)
     frame = visit.page.frame_locator("iframe")
     expect(frame.locator(".panel")).to_have_count(2)
+    expect(frame.locator(".replay")).to_have_attribute("data-drawn", re.compile(r"\d"))
     before = frame.locator(".replay").get_attribute("data-drawn")
     frame.get_by_label("One step on").click()
     expect(frame.locator(".replay")).not_to_have_attribute("data-drawn", str(before))
