@@ -246,6 +246,7 @@ def test_playing_moves_on_and_pausing_stops(visit: Visit) -> None:
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("() => Number(document.querySelector('.replay').dataset.drawn) > 5")
     page.get_by_role("button", name="Pause").click()
+    page.wait_for_timeout(300)  # a picture that was asked for before the pause is still drawn
     stopped = page.locator(".replay").get_attribute("data-drawn")
     page.wait_for_timeout(300)
     assert page.locator(".replay").get_attribute("data-drawn") == stopped
