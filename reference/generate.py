@@ -21,6 +21,7 @@ from interfaces import anchor, doc_of, entry, field_docs, first_line, inline, it
 from pictures import idea_picture
 
 from lacuna.command import app
+from lacuna.frontier.deep_learners import extract as deep_rows
 from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
 from lacuna.methods.table import METHODS, NAMED, YARDSTICKS, Method
 from lacuna.missingness import MECHANISMS
@@ -223,6 +224,7 @@ PAGES: dict[str, Page] = {
 def main() -> None:
     """Write everything."""
     (PACKAGE / "story" / "results.json").write_text(story_results(), encoding="utf-8")
+    (PACKAGE / "frontier" / "deep_learners.json").write_text(deep_learners(), encoding="utf-8")
     for path, text in pages().items():
         target = ROOT / "docs" / path
         target.parent.mkdir(exist_ok=True)
@@ -236,6 +238,12 @@ def full_study() -> str:
     """Give the verdicts of the full study, which the package keeps, from its results, which are with the pages."""
     results = json.loads((ROOT / "docs" / "results" / "claims.json").read_text(encoding="utf-8"))
     return json.dumps(in_brief(results), indent=1, ensure_ascii=False) + "\n"
+
+
+def deep_learners() -> str:
+    """Give what the page of the paper shows of the runs of deep learners, a row a line; the package carries it."""
+    runs = json.loads((ROOT / "docs" / "results" / "deep.json").read_text(encoding="utf-8"))["runs"]
+    return "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in deep_rows(runs)) + "\n]\n"
 
 
 def story_results() -> str:

@@ -8,9 +8,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
+from scipy import stats
+
+from lacuna.frontier import deep_learners as deep
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks" / "deep"))
+sys.path.insert(0, str(ROOT / "reference"))
 collect: Any = import_module("collect")
+generate: Any = import_module("generate")
 
 RUNS = json.loads((ROOT / "docs" / "results" / "deep.json").read_text())["runs"]
 
@@ -59,17 +66,32 @@ def run_of(world: str, windows: dict[str, Any], seed: int = 0) -> Any:
     return cell._asdict() | {"key": cell.key, "seconds": [1, 2, 3]} | windows
 
 
-def test_the_curves_have_a_gap_where_a_seed_finished_no_episode() -> None:
-    run = run_of("lake", {"rewards": [-50, -900, 30], "episodes": [1, 1, 0], "returns": [-50, -900, 0]})
-    found = collect.points([run])
-    assert [point["reward"] for point in found] == [-50, -200, None]
-    assert [point["seconds"] for point in found] == [1, 2, 3]
+def test_curves_have_points_where_every_seed_finished_an_episode() -> None:
+    runs = [
+        run_of("lake", {"rewards": [-50, -900, 30], "episodes": [1, 1, 0], "returns": [-50, -900, 0]}),
+        run_of("lake", {"rewards": [-30, -700, 60], "episodes": [1, 2, 1], "returns": [-30, -700, 60]}, seed=1),
+    ]
+    [row] = deep.extract(runs)
+    assert row["curve"]["steps"] == [2000, 4000]
+    assert row["curve"]["mean"] == [-40, -625]
+    assert row["curve"]["seconds"] == [1, 2]
+    assert row["seconds"] == 3
+    assert row["all steps"] == [-460, pytest.approx(-670 / 4)]
+
+
+def test_by_the_clock_a_curve_shows_what_was_finished_by_then() -> None:
+    run = run_of("lake", {"rewards": [1, 2, 3], "episodes": [1, 1, 1], "returns": [1, 2, 3]})
+    rows = deep.extract([run | {"seconds": [1.05, 2.5, 2.6]}])
+    points = deep.chart(rows, "seconds").datasets["points"]
+    assert [(point["x"], point["mean"]) for point in points] == [
+        (1.12, 1), (1.26, 1), (1.41, 1), (1.58, 1), (1.78, 1), (2.0, 1), (2.24, 1), (2.51, 2), (2.82, 3),
+    ]  # fmt: skip
 
 
 def test_an_episode_that_goes_on_counts_in_lake_world_and_not_in_cartpole() -> None:
     windows = {"rewards": [40, 60, 60], "episodes": [2, 1, 1], "returns": [30, 50, 70]}
-    assert collect.per_episode(run_of("lake", windows), 0, 3) == 160 / 4
-    assert collect.per_episode(run_of("cartpole", windows), 0, 3) == 150 / 4
+    assert deep.per_episode(run_of("lake", windows), 0, 3) == 160 / 4
+    assert deep.per_episode(run_of("cartpole", windows), 0, 3) == 150 / 4
 
 
 def test_differences_are_paired_by_seed() -> None:
@@ -80,3 +102,43 @@ def test_differences_are_paired_by_seed() -> None:
     assert collect.paired(runs(101, 203), runs(100, 200), "all steps", ".1f") == "+2.0 [−10.7, +14.7]"
     # A seed that only one has is left out.
     assert collect.paired(runs(101, 203), runs(100), "all steps", ".1f") == "+1.0"
+
+
+def test_the_rows_that_come_with_lacuna_are_those_of_the_results() -> None:
+    kept = ROOT / "src" / "lacuna" / "frontier" / "deep_learners.json"
+    assert kept.read_text() == generate.deep_learners(), "run: python reference/generate.py"
+    assert len(deep.kept_rows()) == 52
+
+
+@pytest.mark.parametrize("part", ["first fifth", "last fifth", "all steps"])
+def test_the_standing_of_our_default_is_that_of_paired_t_tests_corrected_by_holm(part: str) -> None:
+    def values(cell: Any, seeds: list[Any]) -> list[float | None]:
+        assert [run["seed"] for run in seeds] == list(range(5)), cell
+        return [deep.parts(run)[part] for run in seeds]
+
+    found = {cell[:5]: values(cell, seeds) for cell, seeds in collect.grouped(RUNS) if cell.steps == collect.STEPS}
+    pairs = [
+        (found[(*cell[:2], "lacuna", "agent", collect.STEPS)], theirs)
+        for cell, theirs in found.items()
+        if cell[2] != "lacuna"
+    ]
+    tests = sorted(
+        (stats.ttest_rel(ours, theirs).pvalue, sum(ours) > sum(theirs)) for ours, theirs in pairs if None not in theirs
+    )
+    clear = []
+    for i, (p, ahead) in enumerate(tests):
+        if p * (len(tests) - i) > 0.05:
+            break
+        clear.append(ahead)
+    assert deep.standing(deep.kept_rows(), part) == (
+        sum(clear), len(clear) - sum(clear), len(tests), len(pairs) - len(tests)
+    )  # fmt: skip
+
+
+def test_the_section_says_what_was_found_and_has_both_charts() -> None:
+    section = deep.deep_section().body
+    assert deep.finding(deep.kept_rows()) in section
+    assert "31 of 36" in deep.finding(deep.kept_rows())
+    assert 'id="figure-deep-steps"' in section
+    assert 'id="figure-deep-seconds"' in section
+    assert section.count("<tbody") >= 52

@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +17,19 @@ import vl_convert
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cells import LONG, OWN, SEEDS, STEPS, THETAS, VIEWS, WORLDS, Cell, cells
+from cells import LONG, SEEDS, STEPS, THETAS, VIEWS, Cell, cells
 
 from lacuna.files import write_whole
+from lacuna.frontier.deep_learners import LEARNERS, PARTS, WORLDS, chart, extract, parts
+from lacuna.frontier.deep_learners import VIEWS as SEEN_AS
 from lacuna.quantities import number_text
 from lacuna.report.files import spec_of
-from lacuna.report.panels import print_config
-from lacuna.report.styles import BLACK, BLUE, DASHED, DOTTED, GREEN, SOLID, VERMILION
 from lacuna.study.statistics import mean_interval
 
 ROOT = Path(__file__).parents[2]
 OUT, KEPT = ROOT / "out" / "deep", ROOT / "docs" / "results" / "deep.json"
 PAGE, PICTURES = ROOT / "docs" / "evidence" / "deep.md", ROOT / "docs" / "pictures"
 BEGIN, END = "<!-- tables by benchmarks/deep/collect.py -->", "<!-- end of tables -->"
-
-NAMES = {"lacuna": "lacuna, default", "ppo": "PPO", "dqn": "DQN", "recurrent-ppo": "RecurrentPPO"}
-SEEN_AS = {OWN: "", "plain": "missing shown", "carried": "carried forward", "imputed": "our imputer"}
-COLOURS = {"lacuna": BLACK, "ppo": BLUE, "dqn": VERMILION, "recurrent-ppo": GREEN}
-DASHES = {"plain": DOTTED, "carried": DASHED, "imputed": SOLID, OWN: SOLID}
-TITLES = {"lake": "Lake World", "cartpole": "CartPole"}
-RANGES = {"lake": (-200.0, 100.0), "cartpole": (0.0, 500.0)}
-"""Where the charts end."""
-
-AXES = {
-    "steps": ("steps", (2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000), "~s"),
-    "seconds": ("seconds of one core", (0.5, 1, 2, 5, 10, 20, 50, 100, 200), "~g"),
-}
-"""What the curves are drawn against: its title, ticks and their form."""
-
-PARTS = ("first fifth", "last fifth", "all steps")
-"""What the tables tell of a run."""
 
 Run = dict[str, Any]
 
@@ -56,28 +38,6 @@ def merged(kept: Sequence[Run], new: Sequence[Run]) -> list[Run]:
     """All runs of the comparison, in its order; each once."""
     found = {run["key"]: run for run in [*new, *kept]}
     return [found[cell.key] for cell in cells() if cell.key in found]
-
-
-def per_episode(run: Run, first: int, end: int) -> float | None:
-    """Reward per episode that ended in some windows of a run; None if none ended.
-
-    In Lake World all rewards count, also those of episodes that go on: an episode may never end. In CartPole only
-    episodes that ended count: eight long ones that are cut in the middle would raise the mean above its limit.
-    """
-    earned = run["rewards" if run["world"] == "lake" else "returns"][first:end]
-    episodes = sum(run["episodes"][first:end])
-    return sum(earned) / episodes if episodes else None
-
-
-def parts(run: Run) -> dict[str, float | None]:
-    """Reward per episode in the first and the last fifth of a run, and in all of it."""
-    windows = len(run["rewards"])
-    fifth = windows // 5
-    return {
-        "first fifth": per_episode(run, 0, fifth),
-        "last fifth": per_episode(run, windows - fifth, windows),
-        "all steps": per_episode(run, 0, windows),
-    }
 
 
 def grouped(runs: Sequence[Run]) -> Iterator[tuple[Cell, list[Run]]]:
@@ -113,7 +73,7 @@ def line(cell: Cell, runs: Sequence[Run]) -> str:
     rewards = [spread([part[name] for part in found], form_of(cell.world)) for name in PARTS]
     seconds = f"{min(run['seconds'][-1] for run in runs):,.0f}" if runs else ""
     sees = SEEN_AS[cell.view] or "its own pathways"
-    return "| " + " | ".join([NAMES[cell.learner], sees, str(len(runs)), *rewards, seconds]) + " |"
+    return "| " + " | ".join([LEARNERS[cell.learner], sees, str(len(runs)), *rewards, seconds]) + " |"
 
 
 def tables(runs: Sequence[Run]) -> str:
@@ -124,7 +84,7 @@ def tables(runs: Sequence[Run]) -> str:
         for world in WORLDS:
             for theta in THETAS:
                 chosen = [row for row in rows if row[0][:2] == (world, theta) and row[0].steps == steps]
-                heading = f"{TITLES[world]}, θ = {theta}, {steps:,} steps"
+                heading = f"{WORLDS[world]}, θ = {theta}, {steps:,} steps"
                 head = f"**{heading}**\n\n| learner | sees | seeds | {' | '.join(PARTS)} | seconds |"
                 found.append("\n".join([head, "|---" * 7 + "|", *(line(*row) for row in chosen)]))
     return "\n\n".join([state(rows), *found, differences(rows)])
@@ -151,7 +111,7 @@ def differences(rows: Sequence[tuple[Cell, list[Run]]]) -> str:
             others = [found[(*cell[:3], view, cell.steps)] for view in VIEWS[:2]]
             values = [paired(ours, other, part, form_of(cell.world)) for other in others for part in PARTS[1:]]
             pairs = len({run["seed"] for run in ours}.intersection(*({run["seed"] for run in like} for like in others)))
-            first = [TITLES[cell.world], str(cell.theta), NAMES[cell.learner], f"{cell.steps:,}", str(pairs)]
+            first = [WORLDS[cell.world], str(cell.theta), LEARNERS[cell.learner], f"{cell.steps:,}", str(pairs)]
             lines.append("| " + " | ".join([*first, *values]) + " |")
     return "\n".join(lines)
 
@@ -167,48 +127,6 @@ def paired(ours: Sequence[Run], others: Sequence[Run], part: str, form: str) -> 
     return spread(values, "+" + form)
 
 
-def points(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """The points of the curves: means over seeds; a gap where a seed finished no episode.
-
-    The long runs begin as the short ones: they give what comes after, a tenth of the points.
-    """
-    found: list[dict[str, Any]] = []
-    for cell, like in grouped(runs):
-        windows = len(like[0]["rewards"]) if like else 0
-        width = 10 if cell.steps == LONG else 1
-        for end in range(width, windows + 1, width):
-            steps = end * cell.steps // windows
-            if cell.steps == STEPS or steps > STEPS:
-                values = [per_episode(run, end - width, end) for run in like]
-                there = [value for value in values if value is not None]
-                mean = sum(there) / len(there) if len(there) == len(values) else None
-                found.append({
-                    "world": cell.world, "panel": f"{TITLES[cell.world]}, θ = {cell.theta}",
-                    "learner": NAMES[cell.learner], "sees": SEEN_AS[cell.view] or SEEN_AS["imputed"],
-                    "reward": None if mean is None else max(mean, RANGES[cell.world][0]),
-                    "steps": steps, "seconds": min(run["seconds"][end - 1] for run in like),
-                })  # fmt: skip
-    return sorted(found, key=lambda row: (WORLDS.index(row["world"]), str(row["panel"])))
-
-
-def chart(runs: Sequence[Run], against: str) -> Any:
-    """Curves of all learners, a panel for each world and share missing."""
-    title, ticks, form = AXES[against]
-    axis = alt.Axis(values=list(ticks), format=form)
-    x = alt.X(f"{against}:Q", title=title, scale=alt.Scale(type="log", nice=False), axis=axis)
-    learners = {NAMES[name]: COLOURS[name] for name in NAMES}
-    dashes = {SEEN_AS[view]: list(DASHES[view]) for view in VIEWS}
-    panels = []
-    for (world, panel), rows in groupby(points(runs), lambda row: (row["world"], row["panel"])):
-        lines = alt.Chart(alt.InlineData(values=list(rows))).mark_line(strokeWidth=2, clip=True).encode(
-            x=x, y=alt.Y("reward:Q", title="reward per episode", scale=alt.Scale(domain=RANGES[world], nice=False)),
-            color=alt.Color("learner:N", scale=alt.Scale(domain=list(learners), range=list(learners.values()))),
-            strokeDash=alt.StrokeDash("sees:N", scale=alt.Scale(domain=list(dashes), range=list(dashes.values()))),
-        )  # fmt: skip
-        panels.append(lines.properties(title=panel, width=320, height=210))
-    return alt.concat(*panels, columns=2).configure(**print_config())
-
-
 def write(runs: Sequence[Run]) -> None:
     """Write the results, the tables of the page and the pictures."""
     body = ",\n".join(json.dumps(run) for run in runs)
@@ -216,9 +134,10 @@ def write(runs: Sequence[Run]) -> None:
     text = PAGE.read_text()
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     write_whole(PAGE, f"{before}{BEGIN}\n\n{tables(runs)}\n\n{END}{after}".encode())
+    rows = extract(runs)
     version = ".".join(alt.VEGALITE_VERSION.split(".")[:2])
     for against in ("steps", "seconds"):
-        svg = vl_convert.vegalite_to_svg(spec_of(chart(runs, against)), vl_version=version)
+        svg = vl_convert.vegalite_to_svg(spec_of(chart(rows, against)), vl_version=version)
         write_whole(PICTURES / f"deep-{against}.svg", svg.encode())
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from markupsafe import Markup
 
 from lacuna.files import write_whole
+from lacuna.frontier.deep_learners import deep_section
 from lacuna.frontier.section import frontier_sections
 from lacuna.paper.charts import BEYOND, FIGURES, FigureOfPaper, optimum, reward_against_theta, short_horizons
 from lacuna.paper.claims import CLAIMS
@@ -93,6 +94,7 @@ def write_page(
             ),
             Section("horizons", "Short horizons", _horizons(folder, horizons, about), "Horizons"),
             *frontier_sections(folder),
+            deep_section(),
             Section("run", "The run", _run(folder, runs, shows, about)),
         ],
         [Switch("Reading", _options(shows, 0)), Switch("Settings chosen", _options(shows, 1))],

@@ -9,9 +9,13 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 import polars as pl
 
-Against = Literal["rate", "steps", "log steps", "score", "category"]
-NAMES_OF_X: dict[Against, str] = {"rate": "θ", "steps": "steps", "log steps": "steps", "score": "score"}
-DENSE = ("steps", "score")
+Against = Literal["rate", "steps", "log steps", "log seconds", "score", "category"]
+NAMES_OF_X: dict[Against, str] = {
+    "rate": "θ", "steps": "steps", "log steps": "steps", "log seconds": "seconds", "score": "score",
+}  # fmt: skip
+_DENSE = ("steps", "score")
+_MANY = 24
+"""With more points than this, a curve has no room for a marker at each."""
 
 
 class Floor(NamedTuple):
@@ -29,7 +33,7 @@ class Panel:
     title: str
     scale: Literal["linear", "log", "share"] = "linear"
     against: Against = "steps"
-    """The horizontal axis: steps and scores have many points, rates a few.
+    """The horizontal axis: steps and scores usually have many points, rates a few.
 
     Categories are on the vertical axis, which has room for their names, and the measure is on the horizontal one.
     """
@@ -53,6 +57,10 @@ class Panel:
         """Whether the axis of the measure may end above some means."""
         return self.floor is not None or self.close_up is not None
 
+    def is_dense(self, rows: pl.DataFrame) -> bool:
+        """Whether its rows are too many to mark them all."""
+        return self.against in _DENSE or rows["x"].n_unique() > _MANY
+
 
 def horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
     """Return the horizontal axis of a panel, for the column of that name."""
@@ -64,10 +72,10 @@ def horizontal(panel: Panel, rows: pl.DataFrame, name: str) -> alt.X:
     if panel.against == "score":
         axis = alt.Axis(title=panel.axis, tickCount=5, format="~g", grid=False)
         return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(domain=[0, 1], nice=False))
-    if panel.against == "log steps":
+    if panel.against in ("log steps", "log seconds"):
         first = float(rows.select(pl.col("x").min()).item())
-        words = "datum.value < 1000 ? datum.value : datum.value / 1000 + 'k'"
-        axis = alt.Axis(title="steps (log)", labelExpr=words, values=_ticks(first, 1.2 * last), grid=False)
+        words, title = "datum.value < 1000 ? datum.value : datum.value / 1000 + 'k'", NAMES_OF_X[panel.against]
+        axis = alt.Axis(title=f"{title} (log)", labelExpr=words, values=_ticks(first, 1.2 * last), grid=False)
         return alt.X(f"{name}:Q", axis=axis, scale=alt.Scale(type="log", domain=[first, last], nice=False))
     thousands = "datum.value ? format(datum.value / 1000, ',') + 'k' : '0'"
     axis = alt.Axis(title="steps", labelExpr=thousands, tickCount=4, grid=False)

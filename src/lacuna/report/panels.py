@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from lacuna.quantities import number_text
-from lacuna.report.axes import DENSE, NAMES_OF_X, Panel, bottom, extent, horizontal, vertical
+from lacuna.report.axes import NAMES_OF_X, Panel, bottom, extent, horizontal, vertical
 from lacuna.report.styles import BLACK, HALO, INK, LINE, SOFT, WHITE, Style
 
 LABELS = 170
@@ -167,7 +167,7 @@ def _finding(panel: Panel, rows: pl.DataFrame) -> str:
         found = [_extremes(panel, rows.filter(category=name)) for name in rows["category"].unique(maintain_order=True)]
         return f"{panel.title}: {'; '.join(found)}."
     at = rows.group_by("x").len().sort("len", "x")["x"][-1]
-    places = {"rate": f"at θ = {at:g}", "score": f"at a score of {at:g}"}
+    places = {"rate": f"at θ = {at:g}", "score": f"at a score of {at:g}", "log seconds": f"after {at:g} seconds"}
     place = places.get(panel.against, f"after {at:,.0f} steps")
     return f"{panel.title}, {place}: {_extremes(panel, rows.filter(x=at))}."
 
@@ -227,7 +227,8 @@ def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Pl
     shown = shown_rows(panel.key)
     bounds = _bounded(panel, place.sharing)
     bounded = shown.transform_calculate(**bounds) if bounds else shown
-    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=panel.against not in DENSE)
+    dense = panel.is_dense(place.sharing)
+    band = bounded.mark_area(fillOpacity=alt.ExprRef("intervals ? 0.12 : 0"), clip=not dense)
     layers = [
         *_trial_lines(panel, (x, axis, scale, colour), place),
         *([band.encode(x, low, alt.Y2("high"), colour)] * _has_bounds(rows)),
@@ -235,7 +236,7 @@ def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Pl
         shown.mark_line(strokeWidth=2, clip=clip).encode(x, mean, colour, dash),
         _under_pointer(shown, panel, horizontal(panel, rows, NAMES_OF_X[panel.against]), place.number),
     ]
-    marked = _some_points(shown, rows, styles) if panel.against in DENSE else shown
+    marked = _some_points(shown, rows, styles) if dense else shown
     layers.append(marked.mark_point(filled=True, size=42, opacity=1, clip=clip).encode(x, mean, colour, shape))
     if panel.is_cut:
         layers += _off_scale(panel, shown, place, (x, axis, scale, colour))
@@ -245,7 +246,7 @@ def _panel(panel: Panel, rows: pl.DataFrame, styles: Sequence[Style], place: _Pl
 def _some_points(shown: alt.Chart, rows: pl.DataFrame, styles: Sequence[Style]) -> alt.Chart:
     """A few points of every series, each at steps of its own, so that markers do not hide each other."""
     names = [style.name for style in styles]
-    every = max(1, rows["x"].n_unique() // _MARKERS)
+    every = max(1, int(rows.group_by("series").len()["len"].to_numpy().max()) // _MARKERS)
     turn = f"floor(indexof({dumps(names, ensure_ascii=False)}, datum.series) * {every} / {len(names)})"
     last_first = alt.SortField("x", order="descending")
     marked: alt.Chart = shown.transform_window(
@@ -265,8 +266,9 @@ def _off_scale(panel: Panel, shown: alt.Chart, place: _Place, drawn: tuple[Any, 
     x, axis, scale, colour = drawn
     lowest, highest = extent(panel, place.sharing)
     begins = bottom(panel, lowest)
-    here = shown.transform_joinaggregate(last="max(x)", groupby=["series"]) if panel.against in DENSE else shown
-    ended = " && datum.x === datum.last" if panel.against in DENSE else ""
+    dense = panel.is_dense(place.sharing)
+    here = shown.transform_joinaggregate(last="max(x)", groupby=["series"]) if dense else shown
+    ended = " && datum.x === datum.last" if dense else ""
     below = (
         here.transform_filter(f"datum.mean < ({begins}){ended}")
         .transform_joinaggregate(worst="min(mean)", first="min(x)", groupby=["series"])
@@ -278,13 +280,21 @@ def _off_scale(panel: Panel, shown: alt.Chart, place: _Place, drawn: tuple[Any, 
     )
     at = (x, alt.Y("edge:Q", axis=axis, scale=scale))
     yield below.mark_point(filled=True, size=46, opacity=1, shape="triangle-down").encode(*at, colour)
-    # Words stand left of the first arrow, where there is room for them.
-    left, right = panel.span if panel.against == "rate" else (0.0, 0.0)
-    room = f"datum.first > {left + 0.3 * (right - left):.4g}"
+    # Words stand left of the first arrow, where there is room for them; more arrows may follow on its right.
+    room = f"datum.first > {_at(0.5 if dense else 0.3, panel, place.sharing):.4g}"
     first = below.transform_filter("datum.x === datum.first")
     yield from haloed(first.transform_filter(room), at, align="right", dx=-7)
-    if panel.against == "rate":
-        yield from haloed(first.transform_filter(f"!({room})"), at, align="left", dx=7)
+    yield from haloed(first.transform_filter(f"!({room})"), at, align="left", dx=7)
+
+
+def _at(share: float, panel: Panel, rows: pl.DataFrame) -> float:
+    """The value at a share of the horizontal axis."""
+    last = float(rows.select(pl.col("x").max()).item())
+    if panel.against in ("log steps", "log seconds"):
+        first = float(rows.select(pl.col("x").min()).item())
+        return float(first * (last / first) ** share)
+    left, right = panel.span if panel.against == "rate" else (0.0, last)
+    return left + share * (right - left)
 
 
 def haloed(rows: alt.Chart, at: Sequence[Any], **mark: Any) -> Iterator[alt.Chart]:
@@ -317,7 +327,7 @@ def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     """
     lowest, highest = extent(panel, rows)
     first = bottom(panel, lowest)
-    if panel.against not in DENSE:
+    if not panel.is_dense(rows):
         if panel.scale != "log":
             return {}
         first, highest = f"{lowest / 1000:.4g}", highest * 1000
