@@ -211,7 +211,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"world": lambda: 3}, "it must make a TabularMDP, or a Gymnasium environment"),
     ({"world": Room()}, "give a function that makes one, since every run needs its own"),
     ({"world": 3}, "world is 3; it must be a name, or a function or class that makes it"),
-    ({"world": "CartPole-v1"}, "the observation is a Box of real numbers"),
+    ({"world": "CartPole-v1"}, "or give bins with its name: 'CartPole-v1,bins=8'"),
     ({"world": "lack"}, "did you mean 'lake'?"),
     ({"missingness": "mcra:0.2"}, "did you mean 'mcar'?"),
     ({"missingness": mcar(3, 0.2)}, "hides"),

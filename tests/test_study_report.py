@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import study_rows
 from commands import Call, caller, is_one_sentence
@@ -222,6 +222,31 @@ def test_one_trial_of_several_rates_has_no_intervals_and_no_trouble(browser: Bro
     assert visit.page.locator("figure h3").first.inner_text() == "No method is clearly best in any of 4 tasks"
     assert visit.troubles == []
     visit.context.close()
+
+
+def tops(figure: Locator) -> set[str]:
+    """Return the last label of every vertical axis in a figure."""
+    axes = figure.locator("[aria-label^='Y-axis']")
+    return {axis.locator(".role-axis-label text").last.text_content() or "" for axis in axes.all()}
+
+
+def test_means_far_below_the_others_are_left_out_in_a_close_up_that_the_caption_tells_of(
+    runs: pl.DataFrame, browser: Browser, tmp_path: Path
+) -> None:
+    path = report(study_rows.study({"best": 30.0, "good": 29.0, "lost": -900.0}, TASKS[:2]), tmp_path / "far.html")
+    visit = Visit(browser, path.as_uri(), viewport=WIDE)
+    draw_all(visit.page)
+    rewards, curves = (visit.page.locator(f"#figure-{name}") for name in ("rewards", "curves"))
+    for figure in (rewards, curves):
+        assert "A close-up leaves out means far below the others" in figure.inner_text()
+        assert tops(figure) == {"30.0"}
+    rewards.get_by_role("button", name="Close-up of high rewards").click()
+    for figure in (rewards, curves):
+        expect(figure.get_by_text("−800", exact=True).first).to_be_visible()
+        assert tops(figure) == {"0"}
+    assert visit.troubles == []
+    visit.context.close()
+    assert "A close-up" not in report(runs, tmp_path / "near.html").read_text(encoding="utf-8")
 
 
 def test_a_notebook_gets_a_chart(runs: pl.DataFrame) -> None:

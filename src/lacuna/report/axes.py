@@ -16,6 +16,8 @@ NAMES_OF_X: dict[Against, str] = {
 _DENSE = ("steps", "score")
 _MANY = 24
 """With more points than this, a curve has no room for a marker at each."""
+_ROOM = 0.03
+"""Share of an axis kept free beyond the first and the last mean."""
 
 
 class Floor(NamedTuple):
@@ -89,17 +91,25 @@ def vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
         axis = alt.Axis(title=None, format="~g", values=_ticks(lowest, highest), minExtent=36)
         return axis, alt.Scale(type="log", domain=[lowest, highest], nice=False)
     if panel.scale == "linear":
-        axis = alt.Axis(title=None, tickCount=5, minExtent=36)
-        return axis, alt.Scale(domain=[alt.ExprRef(bottom(panel, lowest)), highest], nice=False, zero=False)
+        return alt.Axis(title=None, tickCount=5, minExtent=36), linear_scale(panel, rows)
     axis = alt.Axis(title=None, format="~%", values=_even_ticks(highest), minExtent=36)
     return axis, alt.Scale(domain=[0, highest], nice=False)
 
 
-def bottom(panel: Panel, lowest: float) -> str:
-    """Return a Vega expression for the lower end of a linear axis, which depends on what the reader chose."""
+def linear_scale(panel: Panel, rows: pl.DataFrame) -> alt.Scale:
+    """Return the scale of a linear axis."""
+    return alt.Scale(domain=[alt.ExprRef(end) for end in ends(panel, rows)], nice=False, zero=False)
+
+
+def ends(panel: Panel, rows: pl.DataFrame) -> tuple[str, str]:
+    """Return Vega expressions for both ends of a linear axis, which depend on what the reader chose."""
+    lowest, highest = extent(panel, rows)
+    first, last = f"{lowest:.8g}", f"{highest:.8g}"
     if panel.close_up is not None:
-        return f"closer ? {panel.close_up:.4g} : {lowest:.4g}"
-    return f"{lowest:.4g}" if panel.floor is None else f"max(lowest, {lowest:.4g})"
+        best = max(float(value) for value in rows["mean"])
+        above = best + _ROOM * (best - panel.close_up)
+        return f"(closer ? {panel.close_up:.8g} : {first})", f"(closer ? {above:.8g} : {last})"
+    return (first if panel.floor is None else f"max(lowest, {first})"), last
 
 
 def extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
@@ -115,7 +125,7 @@ def extent(panel: Panel, rows: pl.DataFrame) -> tuple[float, float]:
     if panel.line is not None:
         lowest, highest = min(lowest, panel.line), max(highest, panel.line)
     shown = lowest if panel.floor is None else max(lowest, panel.floor.lowest)
-    room = 0.03 * abs(highest - shown) or 1.0
+    room = _ROOM * abs(highest - shown) or 1.0
     return lowest - room, highest + room
 
 

@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from lacuna.quantities import number_text
-from lacuna.report.axes import NAMES_OF_X, Panel, bottom, extent, horizontal, vertical
+from lacuna.report.axes import NAMES_OF_X, Panel, ends, extent, horizontal, linear_scale, vertical
 from lacuna.report.styles import BLACK, HALO, INK, LINE, SOFT, WHITE, Style
 
 LABELS = 170
@@ -191,10 +191,9 @@ def _panel_of_categories(
     # Where each category is a series of its own, nothing has to be kept apart.
     apart = (rows["category"] != rows["series"]).any()
     offset = [alt.YOffset("series:N", scale=alt.Scale(domain=[style.name for style in here]))] if apart else []
-    lowest, highest = extent(panel, place.sharing)
-    begins = bottom(panel, lowest)
+    begins, _ = ends(panel, place.sharing)
     across = alt.Axis(title=panel.axis or None, tickCount=5)
-    scale = alt.Scale(domain=[alt.ExprRef(begins), highest], nice=False, zero=False)
+    scale = linear_scale(panel, place.sharing)
     shown = shown_rows(panel.key).transform_calculate(told=_label(panel))
     told = [alt.Tooltip("category:N", title=" "), alt.Tooltip("series:N"), alt.Tooltip("told:N", title="mean")]
     mean = alt.X("mean:Q", axis=across, scale=scale)
@@ -208,7 +207,7 @@ def _panel_of_categories(
     ]
     if panel.is_cut:
         # Here what lies beyond the end of the axis lies to the left.
-        beyond = shown.transform_filter(f"datum.mean < ({begins})").transform_calculate(
+        beyond = shown.transform_filter(f"datum.mean < {begins}").transform_calculate(
             edge=begins, label=_WHOLE.format("mean")
         )
         at = (alt.X("edge:Q", axis=across, scale=scale), y, *offset)
@@ -264,17 +263,16 @@ def _off_scale(panel: Panel, shown: alt.Chart, place: _Place, drawn: tuple[Any, 
     A curve gets one if it ends there.
     """
     x, axis, scale, colour = drawn
-    lowest, highest = extent(panel, place.sharing)
-    begins = bottom(panel, lowest)
+    begins, stops = ends(panel, place.sharing)
     dense = panel.is_dense(place.sharing)
     here = shown.transform_joinaggregate(last="max(x)", groupby=["series"]) if dense else shown
     ended = " && datum.x === datum.last" if dense else ""
     below = (
-        here.transform_filter(f"datum.mean < ({begins}){ended}")
+        here.transform_filter(f"datum.mean < {begins}{ended}")
         .transform_joinaggregate(worst="min(mean)", first="min(x)", groupby=["series"])
         .transform_window(row="dense_rank()", sort=[alt.SortField("series", order="ascending")])
         .transform_calculate(
-            edge=f"({begins}) + (datum.row - 0.4) * 0.075 * ({highest:.4g} - ({begins}))",
+            edge=f"{begins} + (datum.row - 0.4) * 0.075 * ({stops} - {begins})",
             label=f"datum.series + '  ' + {_WHOLE.format('worst')}",
         )
     )
@@ -325,15 +323,13 @@ def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     so far apart that it would bend the band away from its line, it is clipped, and only what a logarithm cannot take is
     kept off.
     """
-    lowest, highest = extent(panel, rows)
-    first = bottom(panel, lowest)
+    first, last = ends(panel, rows)
     if not panel.is_dense(rows):
         if panel.scale != "log":
             return {}
-        first, highest = f"{lowest / 1000:.4g}", highest * 1000
-    return {
-        name: f"isValid(datum.{name}) ? clamp(datum.{name}, {first}, {highest:.4g}) : null" for name in ("low", "high")
-    }
+        lowest, highest = extent(panel, rows)
+        first, last = f"{lowest / 1000:.4g}", f"{highest * 1000:.4g}"
+    return {name: f"isValid(datum.{name}) ? clamp(datum.{name}, {first}, {last}) : null" for name in ("low", "high")}
 
 
 def _level(panel: Panel) -> Iterator[alt.Chart]:

@@ -164,6 +164,8 @@ class _Shown:
             for options, (heading, spec) in specs.items()
         }
         title = next(iter(specs.values()))[0]
+        if any(param.get("name") == "closer" for _, spec in specs.values() for param in spec.get("params", ())):
+            caption += " A close-up leaves out means far below the others; switch it off to see them."
         return Figure(name, title, caption, variants).html()
 
     def rewards(self) -> Markup:
@@ -182,8 +184,6 @@ class _Shown:
         if any(one.yardstick for one in outcomes.series):
             caption += "Dotted: yardsticks, which know what no agent can. "
         caption += "Click on a method to switch it off, in all charts."
-        if any(param.get("name") == "closer" for _, spec in found.values() for param in spec.get("params", ())):
-            caption += " A close-up leaves out means far below the others; switch it off to see them."
         return self.figure("rewards", caption, found) + self.on_yardsticks()
 
     def on_yardsticks(self) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 from gymnasium import Env, spaces
 
 from lacuna.kernels.space import Space
@@ -123,7 +124,10 @@ class EnvProblem:
                 wrapped = MissingObservation(env, missingness, first_observed=first_observed)
                 space = wrapped.space
             except TypeError as error:
-                raise TypeError(f"{world!r} cannot be used: {error}") from error
+                # Where an environment is named there is nothing to wrap.
+                named = parse_call(world)[0] in gymnasium.registry and len(env.observation_space.shape or ()) == 1
+                advice = f", or give bins with its name: {world + ',bins=8'!r}" if named else ""
+                raise TypeError(f"{world!r} cannot be used: {error}{advice}") from error
             return cls(world, make, wrapped.mechanism, space, int(actions.n), first_observed)
         finally:
             env.close()
