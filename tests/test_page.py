@@ -505,7 +505,7 @@ def test_no_width_overflows(width: int, visit: Visit) -> None:
     assert overflow(page) <= 0
     opener.click()
     right = page.locator(".drawing svg").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
-    assert len(right) == 4 + len(FIGURES)
+    assert len(right) == 6 + len(FIGURES)
     assert max(right) <= width
 
 

@@ -98,10 +98,10 @@ def vertical(panel: Panel, rows: pl.DataFrame) -> tuple[alt.Axis, alt.Scale]:
 
 def linear_scale(panel: Panel, rows: pl.DataFrame) -> alt.Scale:
     """Return the scale of a linear axis."""
-    return alt.Scale(domain=[alt.ExprRef(end) for end in ends(panel, rows)], nice=False, zero=False)
+    return alt.Scale(domain=[alt.ExprRef(end) for end in limits(panel, rows)], nice=False, zero=False)
 
 
-def ends(panel: Panel, rows: pl.DataFrame) -> tuple[str, str]:
+def limits(panel: Panel, rows: pl.DataFrame) -> tuple[str, str]:
     """Return Vega expressions for both ends of a linear axis, which depend on what the reader chose."""
     lowest, highest = extent(panel, rows)
     first, last = f"{lowest:.8g}", f"{highest:.8g}"

@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from lacuna.quantities import number_text
-from lacuna.report.axes import NAMES_OF_X, Panel, ends, extent, horizontal, linear_scale, vertical
+from lacuna.report.axes import NAMES_OF_X, Panel, extent, horizontal, limits, linear_scale, vertical
 from lacuna.report.styles import BLACK, HALO, INK, LINE, SOFT, WHITE, Style
 
 LABELS = 170
@@ -191,7 +191,7 @@ def _panel_of_categories(
     # Where each category is a series of its own, nothing has to be kept apart.
     apart = (rows["category"] != rows["series"]).any()
     offset = [alt.YOffset("series:N", scale=alt.Scale(domain=[style.name for style in here]))] if apart else []
-    begins, _ = ends(panel, place.sharing)
+    begins, _ = limits(panel, place.sharing)
     across = alt.Axis(title=panel.axis or None, tickCount=5)
     scale = linear_scale(panel, place.sharing)
     shown = shown_rows(panel.key).transform_calculate(told=_label(panel))
@@ -263,7 +263,7 @@ def _off_scale(panel: Panel, shown: alt.Chart, place: _Place, drawn: tuple[Any, 
     A curve gets one if it ends there.
     """
     x, axis, scale, colour = drawn
-    begins, stops = ends(panel, place.sharing)
+    begins, stops = limits(panel, place.sharing)
     dense = panel.is_dense(place.sharing)
     here = shown.transform_joinaggregate(last="max(x)", groupby=["series"]) if dense else shown
     ended = " && datum.x === datum.last" if dense else ""
@@ -323,7 +323,7 @@ def _bounded(panel: Panel, rows: pl.DataFrame) -> dict[str, str]:
     so far apart that it would bend the band away from its line, it is clipped, and only what a logarithm cannot take is
     kept off.
     """
-    first, last = ends(panel, rows)
+    first, last = limits(panel, rows)
     if not panel.is_dense(rows):
         if panel.scale != "log":
             return {}
