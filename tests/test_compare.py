@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,21 @@ def test_a_store_keeps_what_was_run_and_shares_it_with_studies(tmp_path: Path, m
         make_world("corridor", length=4), mcar(Space((4,)), 0.3), "last-observed", 100, 2, store=tmp_path / "objects"
     )
     assert len(Store.existing(tmp_path / "objects").done()) == 4
+
+
+def test_worlds_that_differ_in_their_regions_or_names_only_are_told_apart(tmp_path: Path) -> None:
+    lake = make_world("lake")
+    foggy = replace(lake, regions={"fog": np.ones(lake.n_states, dtype=np.bool_)})
+    idle = replace(lake, idle=0)
+    for store in (None, tmp_path / "store"):
+        here, there, still = (
+            compare(world, "mfog:1,0", "last-observed", 300, 1, store=store).table for world in (lake, foggy, idle)
+        )
+        assert here["hidden_shares"][0][3] < there["hidden_shares"][0][3] == 1.0 - there["hidden_shares"][0][0]
+        assert here["idle_share"][0] != still["idle_share"][0]
+    swapped = replace(lake, space=Space(lake.space.sizes, ("column", "row", "colour")))
+    shares = [compare(one, "by:row=0.0,else=1", "last-observed", 50, 1).table for one in (lake, swapped)]
+    assert shares[0]["id"][0] != shares[1]["id"][0]
 
 
 GOOD: dict[str, Any] = {
