@@ -164,6 +164,18 @@ def test_mechanisms_called_alike_are_both_run() -> None:
         assert found.table.filter(missingness=part)["reward_per_step"].to_list() == same["reward_per_step"].to_list()
 
 
+def test_a_name_that_looks_numbered_is_not_taken_twice() -> None:
+    space = make_world("corridor").space
+    names, rates = ("cold", "cold", "cold_2"), (0.0, 0.5, 1.0)
+    hidden = [
+        by_component(space, 0, [rate] * space.sizes[0], name=name) for name, rate in zip(names, rates, strict=True)
+    ]
+    found = compare("corridor", hidden, "last-observed", steps=50, seeds=2)
+    assert found.missingness == ("cold", "cold_2", "cold_2_2")
+    assert found.summary["seeds"].to_list() == [2, 2, 2]
+    assert len(set(found.summary["mean"])) == 3
+
+
 def test_a_step_without_a_reward_is_told_in_a_sentence() -> None:
     class Unpaid(Room):
         """Forgets the reward."""
