@@ -176,6 +176,23 @@ def test_a_name_that_looks_numbered_is_not_taken_twice() -> None:
     assert len(set(found.summary["mean"])) == 3
 
 
+def test_an_environment_that_is_registered_anew_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    parts = write_parts(tmp_path)
+
+    def run(**registered: Any) -> pl.DataFrame:
+        gymnasium.registry.pop("Walk-v0", None)
+        gymnasium.register("Walk-v0", f"{parts}:Walk", **registered)
+        return compare("Walk-v0", "none", "last-observed", 100, 1, store=tmp_path / "store").table
+
+    first, wide, cut = run(), run(kwargs={"sides": 9, "pay": 0.0}), run(max_episode_steps=2)
+    assert run().equals(first)
+    assert first["mean_total_reward"][0] > 0 == wide["mean_total_reward"][0]
+    assert (first["cut_episodes"][0], cut["cut_episodes"][0]) == (0, 50)
+    assert len(Store.existing(tmp_path / "store").done()) == 3
+    gymnasium.registry.pop("Walk-v0")
+
+
 def test_a_step_without_a_reward_is_told_in_a_sentence() -> None:
     class Unpaid(Room):
         """Forgets the reward."""

@@ -29,7 +29,7 @@ WORLD_GROUP, MECHANISM_GROUP, METHOD_GROUP = "lacuna.worlds", "lacuna.mechanisms
 """Groups of entry points in which installed packages give names to their worlds, mechanisms and methods."""
 
 Sources = tuple[tuple[str, str], ...]
-"""References, each with the digest of the source files that it comes from."""
+"""References, each with the digest of the source files that it comes from; and Gymnasium ids, of their registration."""
 
 _NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _REFERENCE = re.compile(rf"(?:{_NAME}|[^:]*\.py):{_NAME}")
@@ -132,9 +132,10 @@ def sources_of(references: Iterable[str]) -> Sources:
 
 
 def check_sources(sources: Sources) -> None:
-    """Import some references, and refuse any whose source is not the one wanted."""
+    """Import some references, and refuse any whose source is not the one wanted; a Gymnasium id is none."""
     for reference, digest in sources:
-        load(reference, digest)
+        if is_reference(reference):
+            load(reference, digest)
 
 
 @contextmanager
