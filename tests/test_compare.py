@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,35 @@ def test_mechanisms_called_alike_are_both_run() -> None:
         assert found.table.filter(missingness=part)["reward_per_step"].to_list() == same["reward_per_step"].to_list()
 
 
+def test_a_name_that_looks_numbered_is_not_taken_twice() -> None:
+    space = make_world("corridor").space
+    names, rates = ("cold", "cold", "cold_2"), (0.0, 0.5, 1.0)
+    hidden = [
+        by_component(space, 0, [rate] * space.sizes[0], name=name) for name, rate in zip(names, rates, strict=True)
+    ]
+    found = compare("corridor", hidden, "last-observed", steps=50, seeds=2)
+    assert found.missingness == ("cold", "cold_2", "cold_2_2")
+    assert found.summary["seeds"].to_list() == [2, 2, 2]
+    assert len(set(found.summary["mean"])) == 3
+
+
+def test_an_environment_that_is_registered_anew_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    parts = write_parts(tmp_path)
+
+    def run(**registered: Any) -> pl.DataFrame:
+        gymnasium.registry.pop("Walk-v0", None)
+        gymnasium.register("Walk-v0", f"{parts}:Walk", **registered)
+        return compare("Walk-v0", "none", "last-observed", 100, 1, store=tmp_path / "store").table
+
+    first, wide, cut = run(), run(kwargs={"sides": 9, "pay": 0.0}), run(max_episode_steps=2)
+    assert run().equals(first)
+    assert first["mean_total_reward"][0] > 0 == wide["mean_total_reward"][0]
+    assert (first["cut_episodes"][0], cut["cut_episodes"][0]) == (0, 50)
+    assert len(Store.existing(tmp_path / "store").done()) == 3
+    gymnasium.registry.pop("Walk-v0")
+
+
 def test_a_step_without_a_reward_is_told_in_a_sentence() -> None:
     class Unpaid(Room):
         """Forgets the reward."""
@@ -197,6 +227,21 @@ def test_a_store_keeps_what_was_run_and_shares_it_with_studies(tmp_path: Path, m
         make_world("corridor", length=4), mcar(Space((4,)), 0.3), "last-observed", 100, 2, store=tmp_path / "objects"
     )
     assert len(Store.existing(tmp_path / "objects").done()) == 4
+
+
+def test_worlds_that_differ_in_their_regions_or_names_only_are_told_apart(tmp_path: Path) -> None:
+    lake = make_world("lake")
+    foggy = replace(lake, regions={"fog": np.ones(lake.n_states, dtype=np.bool_)})
+    idle = replace(lake, idle=0)
+    for store in (None, tmp_path / "store"):
+        here, there, still = (
+            compare(world, "mfog:1,0", "last-observed", 300, 1, store=store).table for world in (lake, foggy, idle)
+        )
+        assert here["hidden_shares"][0][3] < there["hidden_shares"][0][3] == 1.0 - there["hidden_shares"][0][0]
+        assert here["idle_share"][0] != still["idle_share"][0]
+    swapped = replace(lake, space=Space(lake.space.sizes, ("column", "row", "colour")))
+    shares = [compare(one, "by:row=0.0,else=1", "last-observed", 50, 1).table for one in (lake, swapped)]
+    assert shares[0]["id"][0] != shares[1]["id"][0]
 
 
 GOOD: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -263,6 +264,10 @@ def test_arrays_and_masks() -> None:
     seen = trace_of(MADE["rates"], 500).seen
     floats = np.where(seen < 0, np.nan, seen)
     assert key(floats) == key(seen)
+    for kind in (np.float32, np.float16, Decimal):
+        rows = {f"x{j}": [kind(value) for value in column] for j, column in enumerate(floats.T.tolist())}
+        assert key(rows)[1] == key(seen)[1]
+        assert kind is Decimal or key(rows) == key(seen)
     bare = key(pd.DataFrame(np.isnan(floats).astype(int), columns=list(NAMES)), masked=True)
     assert bare[1] == key(seen)[1]
     fit = from_masks(np.isnan(floats), masked=True)
@@ -298,7 +303,9 @@ def test_real_numbers_can_go_missing_but_drive_nothing() -> None:
         (small(), {"masked": True}, "column who of the masks has 'a'; a mask is 1 for missing and 0 for seen"),
         ({"x": [1] * 40, "y": [1] * 41}, {}, "the columns of the log have different lengths: 40, 41"),
         (small(), {"sequence": "mood"}, "the column of sequences has missing values"),
-        (small(), {"order": "mood"}, "the column of the order has values that cannot be compared"),
+        (small(), {"order": "mood"}, "the column of the order has missing values"),
+        (small(), {"order": [np.nan, *range(59)]}, "the column of the order has missing values; every row needs one"),
+        (small(), {"order": ["a", *range(59)]}, "the column of the order has values that cannot be compared"),
         (small(), {"order": ["t", "u"]}, "order is 'u'; the columns are who, t, did, mood, sleep"),
         (small(), {"order": [1, 2]}, "a column of 2 values was given for 60 rows"),
         ({"x": [1] * 40, "a": [0.5] * 40}, {"action": "a"}, "the actions must be whole numbers or names"),

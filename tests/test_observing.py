@@ -263,8 +263,10 @@ def test_delays_go_by_name_and_leave_out_what_tells_the_end() -> None:
         DelayedObservation(TabularEnv(LAKE), (1, 2))
 
 
-@pytest.mark.parametrize("wrap", [lambda env: DelayedObservation(env, 1), lambda env: NoisyObservation(env, 0.1)])
-def test_what_is_hidden_cannot_be_delayed_or_noisy(wrap: Any) -> None:
+@pytest.mark.parametrize(
+    "wrap", [lambda env: DelayedObservation(env, 1), lambda env: NoisyObservation(env, 0.1), FactoredObservation]
+)
+def test_what_is_hidden_cannot_be_delayed_noisy_or_taken_for_a_value(wrap: Any) -> None:
     with pytest.raises(ValueError, match=r"put around MissingObservation, .* put MissingObservation around"):
         wrap(MissingObservation(TabularEnv(LAKE), "mcar:0.4"))
 
@@ -402,6 +404,7 @@ def test_every_agent_runs_in_every_wrapped_environment(name: str) -> None:
     (gym.make("Pendulum-v1"), r"the action space is Box\(.*; an Agent chooses among finitely many actions"),
     (gym.make("CartPole-v1"), "the observation is a Box of 4 real numbers, .*; wrap it in lacuna.BinnedObservation"),
     (MissingObservation(gym.make("CartPole-v1"), "mcar:0.1"), "a Box of 4 real numbers"),
+    (Show(spaces.Box(0, 1, ()), None), "a Box of 1 real number, .*; wrap it in lacuna.BinnedObservation"),
     (Show(spaces.Box(0, 255, (64, 64, 3), np.uint8), None), r"a Box of shape \(64, 64, 3\), such as an image"),
     (gym.make("Blackjack-v1"), "the observation space is Tuple; .* wrap the environment in lacuna.FactoredObservation"),
     (Show(spaces.Text(4), None), "the observation space is Text; components are found in"),

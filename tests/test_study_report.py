@@ -182,6 +182,21 @@ def test_with_many_methods_the_switch_is_a_list(browser: Browser, tmp_path: Path
     visit.context.close()
 
 
+def test_names_may_hold_any_sign(browser: Browser, tmp_path: Path) -> None:
+    odd = r"""mine:Agent,kind="a|b, it's \\ {more}*" """.strip()
+    tasks = [{"world": "one world", "missingness": f"{odd}{i}"} for i in range(2)]
+    runs = study_rows.study({odd: 30.0, "theirs": 20.0, "others": 10.0}, tasks)
+    visit = Visit(browser, report(runs, tmp_path / "odd.html").as_uri(), viewport=WIDE)
+    draw_all(visit.page)
+    visit.page.locator("[data-switch]").get_by_text(odd, exact=True).click()
+    figure = visit.page.locator("#figure-differences")
+    expect(figure.locator("h3")).to_have_text(re.compile(re.escape(f"Against {odd}")))
+    expect(figure.locator(".note")).to_be_hidden()
+    assert visit.page.locator("#figure-curves .drawing svg path").count() > 0
+    assert visit.troubles == []
+    visit.context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_needs_no_scrolling_sideways(scheme: str, browser: Browser, page_file: Path) -> None:
     visit = Visit(browser, page_file.as_uri(), viewport=PHONE, color_scheme=scheme)

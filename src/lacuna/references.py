@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from itertools import chain, count
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
@@ -28,7 +29,7 @@ WORLD_GROUP, MECHANISM_GROUP, METHOD_GROUP = "lacuna.worlds", "lacuna.mechanisms
 """Groups of entry points in which installed packages give names to their worlds, mechanisms and methods."""
 
 Sources = tuple[tuple[str, str], ...]
-"""References, each with the digest of the source files that it comes from."""
+"""References, each with the digest of the source files that it comes from; and Gymnasium ids, of their registration."""
 
 _NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _REFERENCE = re.compile(rf"(?:{_NAME}|[^:]*\.py):{_NAME}")
@@ -131,9 +132,10 @@ def sources_of(references: Iterable[str]) -> Sources:
 
 
 def check_sources(sources: Sources) -> None:
-    """Import some references, and refuse any whose source is not the one wanted."""
+    """Import some references, and refuse any whose source is not the one wanted; a Gymnasium id is none."""
     for reference, digest in sources:
-        load(reference, digest)
+        if is_reference(reference):
+            load(reference, digest)
 
 
 @contextmanager
@@ -166,13 +168,15 @@ def plain_names(references: Iterable[str]) -> dict[str, str]:
     >>> plain_names(["mine:Agent", "here:Agent", "here_2:Agent"])
     {'here:Agent': 'Agent', 'here_2:Agent': 'Agent_2'}
     """
-    all_of_them = list(dict.fromkeys(references))
-    found = {reference: "" for reference in all_of_them if _PROCESS_ONLY.match(reference)}
-    used = Counter(name for name in all_of_them if name not in found)
-    for reference in found:
-        word = reference.partition(":")[2]
-        used[word] += 1
-        found[reference] = word if used[word] == 1 else f"{word}_{used[word]}"
+    all_of_them = dict.fromkeys(references)
+    taken = {name for name in all_of_them if not _PROCESS_ONLY.match(name)}
+    found = {}
+    for reference in all_of_them:
+        if _PROCESS_ONLY.match(reference):
+            word = reference.partition(":")[2]
+            numbered = (f"{word}_{i}" for i in count(2))
+            found[reference] = next(name for name in chain([word], numbered) if name not in taken)
+            taken.add(found[reference])
     return found
 
 

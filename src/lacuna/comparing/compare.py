@@ -122,7 +122,7 @@ def _world(world: WorldLike, objects: ExitStack) -> dict[str, Any]:
     if isinstance(world, gymnasium.Env):
         raise TypeError(f"world is {shown(world)}; give a function that makes one, since every run needs its own")
     if isinstance(world, TabularMDP):
-        return {"name": objects.enter_context(kept(world, world.name, _digest(world.space.sizes, *world.dynamics)))}
+        return {"name": objects.enter_context(kept(world, world.name, _digest_of(world)))}
     return {"name": _reference("world", world, objects)}
 
 
@@ -154,6 +154,13 @@ def _reference(what: str, value: Any, objects: ExitStack) -> str:
         raise TypeError(f"{what} is {shown(value)}; it must be a name, or a function or class that makes it")
     name = getattr(value, "__name__", type(value).__name__)
     return reference_to(value) or objects.enter_context(kept(value, name))
+
+
+def _digest_of(world: TabularMDP) -> str:
+    # Mechanisms go by regions, and by the names of components and actions.
+    regions = [item for name in sorted(world.regions) for item in (name, world.regions[name])]
+    names = world.space.names, world.action_names, world.idle
+    return _digest(world.space.sizes, *world.dynamics, *names, *regions)
 
 
 def _digest(*items: Any) -> str:

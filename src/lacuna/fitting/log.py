@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import isnan
 from typing import Any
 
@@ -18,6 +19,7 @@ MOST_VALUES = 100
 """A component with more values is no candidate for a driver."""
 
 _NOTHING = frozenset({"NAType", "NaTType", "MaskedConstant"})
+_REAL = (float, np.floating, Decimal)
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -177,11 +179,13 @@ def _in_order(
     first_seen: dict[tuple[Any, ...], int] = {}
     which = np.array([first_seen.setdefault(label, len(first_seen)) for label in sequence or ()], dtype=np.int64)
     which = which if sequence is not None else np.zeros(n, dtype=np.int64)
+    if order is not None and any(_is_missing(value) for row in order for value in row):
+        raise ValueError("the column of the order has missing values; every row needs one")
     times = range(n) if order is None else order
     try:
         rows = np.array(sorted(range(n), key=lambda row: (which[row], times[row])), dtype=np.int64)
     except TypeError:
-        raise ValueError("the column of the order has values that cannot be compared, or missing ones") from None
+        raise ValueError("the column of the order has values that cannot be compared") from None
     begins = np.diff(which[rows], prepend=-1) != 0
     return rows, begins
 
@@ -194,7 +198,7 @@ def _first_kept(begins: Flags, kept: Flags) -> Flags:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and isnan(value))
+    return value is None or type(value).__name__ in _NOTHING or (isinstance(value, _REAL) and isnan(value))
 
 
 def _read_mask(name: str, values: list[Any]) -> tuple[Flags, Column]:
@@ -225,7 +229,7 @@ def _whole(value: Any) -> Any:
     """A value that can be numbered; a real number cannot."""
     if isinstance(value, bool | int | np.integer | np.bool_):
         return int(value)
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float | np.floating) and value.is_integer():
         return int(value)
     if isinstance(value, str):
         return value

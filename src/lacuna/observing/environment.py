@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from gymnasium import spaces
 
 from lacuna.kernels.space import Space
 from lacuna.observing.binning import Binning
 from lacuna.observing.components import Env, components_of, known_space, layers
+from lacuna.quantities import counted
 
 
 def binning_of(env: Env) -> Binning | None:
@@ -59,6 +62,6 @@ def _refusal(box: spaces.Box) -> str:
             "reduce it to a few numbers first"
         )
     return (
-        f"the observation is a Box of {box.shape[0]} real numbers, and an Agent needs components with finitely many "
-        "values; wrap it in lacuna.BinnedObservation"
+        f"the observation is a Box of {counted(math.prod(box.shape), 'real number')}, and an Agent needs components "
+        "with finitely many values; wrap it in lacuna.BinnedObservation"
     )

@@ -87,6 +87,7 @@ class FactoredObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     def __init__(self, env: Env, names: Sequence[str] = ()) -> None:
         RecordConstructorArgs.__init__(self, names=names)
+        refuse_hidden(env, "FactoredObservation")
         gym.Wrapper.__init__(self, env)
         self._parts = list(parts_of(env.observation_space))
         if not self._parts:
@@ -128,10 +129,15 @@ def factored(env: Env) -> Env:
 
 def before_hiding(env: Env, wrapper: str) -> Env:
     """The environment as a vector of components, or a sentence if some of them are hidden already."""
+    refuse_hidden(env, wrapper)
+    return factored(env)
+
+
+def refuse_hidden(env: Env, wrapper: str) -> None:
+    """Raise an error if a wrapper would be put around one that hides components."""
     for layer in layers(env):
         if getattr(layer, "hides", False):
             raise ValueError(
                 f"{wrapper} was put around {type(layer).__name__}, and would change what stands for a missing value; "
                 f"put {type(layer).__name__} around {wrapper}"
             )
-    return factored(env)

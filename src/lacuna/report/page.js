@@ -55,17 +55,18 @@ function rowsOf(columns) {
 // --- switches ---------------------------------------------------------------------------------------------------
 
 const ANY = "*"; // stands for every option of a switch
+const SEPARATOR = "\n"; // between the options of a variant (see page.py)
 const chosen = () =>
   [...document.querySelectorAll("[data-switch] :is(input:checked, select)")].map((input) => input.value);
 const agrees = (option, i) => option === ANY || option === chosen()[i];
-const holds = (key) => key === "" || key.split("|").every(agrees);
+const holds = (key) => key === "" || key.split(SEPARATOR).every(agrees);
 
 function variantOf(figure) {
   const data = (figure.data ??= JSON.parse(figure.querySelector("script").textContent));
   const wanted = Object.keys(data).find(holds);
   if (wanted !== undefined) return [wanted, data[wanted]];
   // What was not run with every choice is shown with the nearest one, and says so.
-  const agreeing = (key) => key.split("|").filter(agrees).length;
+  const agreeing = (key) => key.split(SEPARATOR).filter(agrees).length;
   const nearest = Object.keys(data).sort((a, b) => agreeing(b) - agreeing(a))[0];
   return [nearest, data[nearest]];
 }
@@ -127,13 +128,13 @@ async function draw(figure) {
   const drawing = figure.querySelector(".drawing");
   const width = Math.floor(drawing.clientWidth);
   if (!width) return;
-  const state = [width, isDark(), chosen().join("|")].join(" ");
+  const state = [width, isDark(), chosen().join(SEPARATOR)].join(" ");
   if (figure.state === state) return;
   figure.state = state;
   const [key, spec] = specOf(figure, width);
   const note = figure.querySelector(".note");
   note.hidden = holds(key);
-  note.textContent = `Not run with this choice; shown: ${key.split("|").join(", ")}.`;
+  note.textContent = `Not run with this choice; shown: ${key.split(SEPARATOR).join(", ")}.`;
   const result = await vegaEmbed(drawing, spec, {
     mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(),
     tooltip: { theme: isDark() ? "dark" : "light", formatTooltip: (value, sanitize) => tooltipOf(spec, value, sanitize) },

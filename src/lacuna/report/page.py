@@ -63,6 +63,9 @@ Spec = dict[str, Any]
 ANY = "*"
 """Stands for every option of a switch."""
 
+_SEPARATOR = "\n"
+"""Between the options of a variant; page.js knows it too. A name may hold any other sign."""
+
 _BUTTONS = 4
 """A switch with more options is a list to choose from."""
 
@@ -206,7 +209,7 @@ class Figure:
 
     def html(self, more: Text = "") -> Markup:
         """The figure as HTML, `more` below its caption; the chart is drawn when it is about to be seen."""
-        data = {"|".join(options): _compact(spec) for options, spec in self.variants.items()}
+        data = {_SEPARATOR.join(options): _compact(spec) for options, spec in self.variants.items()}
         return Markup("""
 <figure class="chart" id="figure-{id}" aria-labelledby="title-{id}">
 {kicker}<h3 id="title-{id}">{title}</h3>
@@ -256,7 +259,7 @@ def paragraphs(*texts: Text) -> Markup:
 
 def when(*options: str) -> Markup:
     """Return the attribute of an element that is shown only under these options of the switches, in their order."""
-    return Markup('data-when="{}"').format("|".join(options))
+    return Markup('data-when="{}"').format(_SEPARATOR.join(options))
 
 
 def as_json(data: Any) -> Markup:

@@ -122,7 +122,8 @@ def encodings(styles: Sequence[Style]) -> tuple[alt.Color, alt.StrokeDash, alt.S
 
 def shown_rows(panel: str) -> alt.Chart:
     """The rows of a panel, without series that are switched off."""
-    return alt.Chart().transform_filter(f"datum.panel === '{panel}' && indexof(hidden, datum.series) < 0")
+    named = dumps(panel, ensure_ascii=False)
+    return alt.Chart().transform_filter(f"datum.panel === {named} && indexof(hidden, datum.series) < 0")
 
 
 def print_config() -> dict[str, Any]:

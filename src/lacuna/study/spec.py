@@ -279,7 +279,7 @@ def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
     if len(spec.worlds) * len(spec.missingness) > _MOST_SETTINGS:
         wrong.append(f"worlds x missingness are more than {_MOST_SETTINGS}")
         return (), (), {}
-    problems, worlds, outside = [], [], {}
+    problems, worlds, outside, found = [], [], {}, {}
     for i, world in enumerate(spec.worlds):
         try:
             declared = find_world(world.name)
@@ -288,7 +288,7 @@ def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
         except (TypeError, ValueError) as error:
             wrong.append(f"worlds[{i}] is {shown({'name': world.name, **world.parameters})}: {error}")
             continue
-        outside[declared.name] = declared.source
+        found[declared.name] = declared.sources
         fitting = []
         for j, text in enumerate(spec.missingness):
             try:
@@ -313,7 +313,7 @@ def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
         if not 1 <= t <= spec.steps
     ]
     outside |= {method.method: method.use for method in settings if isinstance(method, OwnMethod)}
-    found = {name: sources_of([reference]) for name, reference in outside.items() if reference}
+    found |= {name: sources_of([reference]) for name, reference in outside.items() if reference}
     sources = {name: digests for name, digests in found.items() if digests}
     return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), sources
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -14,7 +15,16 @@ import gymnasium
 
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, typed, unusual
-from lacuna.references import WORLD_GROUP, entry_point_names, load, reference_to, resolve, told
+from lacuna.references import (
+    WORLD_GROUP,
+    Sources,
+    entry_point_names,
+    load,
+    reference_to,
+    resolve,
+    sources_of,
+    told,
+)
 from lacuna.validation import nearest, parameter_types, shown
 
 if TYPE_CHECKING:
@@ -39,6 +49,14 @@ class World:
     build: Callable[..., Any]
     source: str = ""
     """The reference to what makes it, if it does not come with lacuna; it may then be a Gymnasium environment too."""
+    registered: str = ""
+    """What a Gymnasium id was registered with, if that need not stand in the source."""
+
+    @property
+    def sources(self) -> Sources:
+        """The sources that results depend on: those of the reference, and the registration."""
+        digest = hashlib.sha256(self.registered.encode()).hexdigest()
+        return (((self.env_id, digest),) if self.registered else ()) + sources_of([self.source] if self.source else [])
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -163,30 +181,34 @@ def find_world(name: str) -> World:
 def _environment(env_id: str) -> World:
     """Return what makes an environment that Gymnasium knows; ``module:ID`` imports the module first."""
     try:
-        made_by = gymnasium.spec(env_id).entry_point
+        spec = gymnasium.spec(env_id)
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"Gymnasium has no environment {env_id!r}: {' '.join(str(error).split())}") from error
+    made_by = spec.entry_point
     source = made_by if isinstance(made_by, str) else reference_to(made_by)
+    # Gymnasium and lacuna register theirs in their source.
+    inside = source is not None and source.startswith(("gymnasium.", "lacuna."))
+    registered = "" if inside else repr((sorted(spec.kwargs.items()), spec.max_episode_steps, spec.additional_wrappers))
     if source is None:
         raise ValueError(f"{env_id!r} was registered with {shown(made_by)}, which no other process could import")
 
     def build(**parameters: Any) -> Any:
         bins = parameters.pop("bins", None)
         env = gymnasium.make(env_id, disable_env_checker=True, **parameters)
-        return env if bins is None else _binned(env, env_id, bins, frozen(parameters))
+        return env if bins is None else _binned(env, env_id, bins, frozen(parameters), registered)
 
-    return World(env_id, env_id, "", build, source)
+    return World(env_id, env_id, "", build, source, registered)
 
 
-def _binned(env: Env, env_id: str, bins: int | tuple[int, ...], parameters: Frozen) -> Env:
+def _binned(env: Env, env_id: str, bins: int | tuple[int, ...], parameters: Frozen, registered: str) -> Env:
     """Cut the real numbers of an environment into bins, at quantiles of what a random policy sees."""
     from lacuna.observing import BinnedObservation  # noqa: PLC0415  brings the compiler, which a list of names does not need
 
-    return BinnedObservation(env, _sampled_bins(env_id, bins, parameters))
+    return BinnedObservation(env, _sampled_bins(env_id, bins, parameters, registered))
 
 
 @lru_cache(maxsize=64)
-def _sampled_bins(env_id: str, bins: int | tuple[int, ...], parameters: Frozen) -> Any:
+def _sampled_bins(env_id: str, bins: int | tuple[int, ...], parameters: Frozen, _registered: str) -> Any:
     from lacuna.observing import Binning  # noqa: PLC0415
 
     with closing(gymnasium.make(env_id, disable_env_checker=True, **dict(parameters))) as env:
