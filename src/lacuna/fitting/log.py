@@ -199,9 +199,9 @@ def _is_missing(value: Any) -> bool:
 
 def _read_mask(name: str, values: list[Any]) -> tuple[Flags, Column]:
     """What is hidden, from a column of 0 and 1."""
-    wrong = next((value for value in values if _is_missing(value) or value not in (0, 1)), 0)
-    if wrong != 0:
-        raise ValueError(f"column {name} of the masks has {shown(wrong)}; a mask is 1 for missing and 0 for seen")
+    for value in values:
+        if _is_missing(value) or value not in (0, 1):
+            raise ValueError(f"column {name} of the masks has {shown(value)}; a mask is 1 for missing and 0 for seen")
     return np.array(values, dtype=np.bool_), Column(name, np.full(len(values), -1, dtype=np.int64), ())
 
 
