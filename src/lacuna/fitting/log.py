@@ -15,7 +15,7 @@ from lacuna.validation import nearest, shown
 
 LEAST_ROWS = 30
 MOST_VALUES = 100
-"""A component with more values is no candidate for a driver."""
+"""A component with more values cannot be a driver."""
 
 _NOTHING = frozenset({"NAType", "NaTType", "MaskedConstant"})
 
@@ -32,7 +32,7 @@ class Column:
     values: Integers
     """Number of each row's value, -1 where it is missing."""
     labels: tuple[Any, ...]
-    """What the numbers stand for; empty if the values are no candidates for a driver."""
+    """What the numbers stand for; empty if the component cannot be a driver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +233,7 @@ def _whole(value: Any) -> Any:
 
 
 def _blocks(begins: Flags) -> Integers:
-    """Blocks of rows of one sequence: ¾ of the root of their number, from 20 to 200, or one per sequence if more."""
+    """Number the blocks of rows: about ¾ √n blocks for n rows, between 20 and 200; each lies in one sequence."""
     n = begins.size
     length = max(1, round(n / min(200, max(20, round(0.75 * n**0.5)))))
     starts = np.flatnonzero(begins)
