@@ -23,13 +23,11 @@ from lacuna.paper.comparison import KNOWING
 from lacuna.paper.diagrams import worlds
 from lacuna.paper.evidence import (
     ALL_METHODS,
-    DRAWS,
     MI_SYNTHETIC,
     PATH,
     REWARD,
     STAYED,
     WATER,
-    Draw,
     Evidence,
     Shown,
 )
@@ -38,7 +36,7 @@ from lacuna.report.axes import Panel
 from lacuna.report.files import spec_of, write_files
 from lacuna.report.panels import chart_of
 from lacuna.report.styles import DARK, Style
-from lacuna.study.selection import MEASURES
+from lacuna.study.selection import MEASURES, Draw
 from lacuna.study.store import SCHEMA
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import PALETTE, LakePainter
@@ -206,12 +204,9 @@ def test_runs_of_different_lengths_are_refused(table: pl.DataFrame) -> None:
         mcar_theta(paper_runs.evidence(mixed))
 
 
-def test_a_table_with_other_trials_than_the_papers_makes_a_draw_of_its_own(table: pl.DataFrame) -> None:
-    draw = Draw.of(table)
-    assert draw == Draw(paper_runs.TUNING, paper_runs.FRESH)
-    whole = by_rate(Evidence.of(table, draws=[draw]), EVERY)
+def test_as_published_only_the_tuning_trials_of_the_first_draw_count(table: pl.DataFrame) -> None:
+    whole = by_rate(Evidence.of(table, draws=[Draw(paper_runs.TUNING, paper_runs.FRESH)]), EVERY)
     assert whole.equals(by_rate(paper_runs.evidence(table), EVERY))
-    assert Draw.of(table.clear()) == DRAWS[0]
 
 
 def test_a_series_that_lacks_a_trial_is_left_out(table: pl.DataFrame) -> None:

@@ -20,7 +20,7 @@ from lacuna.methods.table import METHODS
 from lacuna.paper import reproduce
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons
-from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Draw, Evidence, Reading
+from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Evidence, Reading
 from lacuna.paper.horizons import Cell
 from lacuna.paper.reproduce import (
     BEYOND,
@@ -38,6 +38,7 @@ from lacuna.paper.reproduce import (
 )
 from lacuna.paper.verdicts import Finding
 from lacuna.study.runner import Progress
+from lacuna.study.selection import Draw
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from studies import write_small_frontier

@@ -18,27 +18,13 @@ import polars as pl
 from lacuna.methods.settings import UNPLANNED
 from lacuna.methods.table import find_method
 from lacuna.paper.verdicts import Basis, Sample, average
-from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, choose, chosen_runs
+from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, Draw, choose, chosen_runs
 from lacuna.validation import one_of
 
 Reading = Literal["episodic", "continuing"]
 Selection = Literal["as-published", "held-out"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
 SELECTIONS: tuple[Selection, ...] = get_args(Selection)
-
-
-class Draw(NamedTuple):
-    """Trials that settings are chosen on, and trials that what was chosen is reported on."""
-
-    tuning: tuple[int, ...]
-    fresh: tuple[int, ...]
-
-    @classmethod
-    def of(cls, table: pl.DataFrame) -> Draw:
-        """Take all trials of a table: those numbered below 1000 to choose on, the others to report on."""
-        trials = table["trial"].unique().sort()
-        tuning, fresh = tuple(trials.filter(trials < 1000)), tuple(trials.filter(trials >= 1000))
-        return cls(tuning or DRAWS[0].tuning, fresh or DRAWS[0].fresh)
 
 
 DRAWS = tuple(Draw(tuple(range(5 * i, 5 * i + 5)), tuple(range(1000 + 20 * i, 1020 + 20 * i))) for i in range(8))

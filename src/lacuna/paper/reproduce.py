@@ -27,12 +27,13 @@ from lacuna.frontier import studies as frontier
 from lacuna.frontier.section import FILE
 from lacuna.paper.claims import judge
 from lacuna.paper.comparison import Comparisons, against_tuned, against_untuned
-from lacuna.paper.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
+from lacuna.paper.evidence import DRAWS, Evidence, Reading, Selection, settings_looked_at
 from lacuna.paper.horizons import Cell, as_data, cells_of
 from lacuna.paper.page import write_page
 from lacuna.paper.verdicts import Finding
 from lacuna.study.engines import Local
 from lacuna.study.runner import Progress, run_studies
+from lacuna.study.selection import Draw
 from lacuna.study.spec import Study
 from lacuna.study.store import Store, export
 
