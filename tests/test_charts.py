@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
+from lacuna.frontier.deep_learners import LAKE_FLOOR
 from lacuna.methods.table import METHODS
-from lacuna.paper.charts import BEYOND, FIGURES, FLOOR, mcar_theta, optimum, reward_against_theta
+from lacuna.paper.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.paper.comparison import KNOWING
 from lacuna.paper.diagrams import worlds
 from lacuna.paper.evidence import (
@@ -239,11 +240,11 @@ def test_methods_differ_in_colour_or_dash_on_light_and_dark_pages() -> None:
 
 def test_rewards_far_below_do_not_squash_the_others(specs: dict[str, Any]) -> None:
     spec = specs["mcar-time"]
-    assert min(row["mean"] for row in spec["datasets"]["points"] if row["panel"].endswith(REWARD)) < FLOOR.lowest
+    assert min(row["mean"] for row in spec["datasets"]["points"] if row["panel"].endswith(REWARD)) < LAKE_FLOOR.lowest
     scale = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]
     assert scale["domain"][0]["expr"].startswith("max(lowest")
     assert scale["domain"][1] > optimum()
-    assert {"name": "lowest", "value": FLOOR.lowest} in spec["params"]
+    assert {"name": "lowest", "value": LAKE_FLOOR.lowest} in spec["params"]
 
 
 @pytest.mark.parametrize("measure", [WATER, PATH])
@@ -337,7 +338,7 @@ def test_a_band_against_the_rate_is_cut_off_not_bent(specs: dict[str, Any]) -> N
     (band,) = (layer for layer in spec["concat"][MEASURES.index(REWARD)]["layer"] if layer["mark"]["type"] == "area")
     assert band["mark"]["clip"] is True
     assert not [step for step in band["transform"] if "calculate" in step]
-    assert min(row["low"] for row in spec["datasets"]["points"] if row["panel"] == REWARD) < FLOOR.lowest
+    assert min(row["low"] for row in spec["datasets"]["points"] if row["panel"] == REWARD) < LAKE_FLOOR.lowest
 
 
 def test_without_the_extra_there_is_one_sentence() -> None:

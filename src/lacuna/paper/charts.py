@@ -15,6 +15,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from lacuna.frontier.deep_learners import LAKE_FLOOR
 from lacuna.mdp.solve import solve
 from lacuna.methods.settings import Settings
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE
@@ -39,7 +40,7 @@ from lacuna.paper.evidence import (
 from lacuna.paper.horizons import BEST, PLANNED, Cell
 from lacuna.paper.points import OF_PATHWAYS, Drawn, Wanted, by_rate, drawn_by_rate, drawn_over_time, style_of
 from lacuna.paper.verdicts import Sample
-from lacuna.report.axes import Floor, Panel
+from lacuna.report.axes import Panel
 from lacuna.report.findings import Lead, count_leads, on_lead
 from lacuna.report.panels import chart_of
 from lacuna.report.styles import BLACK, BLUE, DASHED, INK, ORANGE, SOLID, Style
@@ -47,9 +48,6 @@ from lacuna.running.trials import EARLY as FIRST_STEPS
 from lacuna.study.selection import MEASURES
 from lacuna.study.statistics import mean_interval
 from lacuna.worlds.lake import Lake
-
-FLOOR = Floor(lowest=-100.0, close_up=60.0)
-"""Where the axis of rewards ends: methods that fail earn minus a thousand."""
 
 _SHOWN: dict[str, tuple[str, Literal["linear", "log", "share"]]] = {
     REWARD: ("Total reward", "linear"), WATER: ("Steps in water (log)", "log"), PATH: ("Path length (log)", "log"),
@@ -377,7 +375,7 @@ def _stack(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def _panel(key: str, measure: str, more: str = "", against: Literal["rate", "steps"] = "steps") -> Panel:
     title, scale = _SHOWN[measure]
-    line, floor = (optimum(), FLOOR) if measure == REWARD else (None, None)
+    line, floor = (optimum(), LAKE_FLOOR) if measure == REWARD else (None, None)
     return Panel(key, f"{title}, {more}" if more else title, scale, against, line, floor, shares=measure)
 
 
