@@ -1,7 +1,7 @@
 """The paper's figures, each a function from runs to a chart; and the figure of short horizons.
 
-It takes `Evidence`, the runs of the paper's world, and gives an `altair` chart; None if there is nothing to show. Lines
-are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
+Each takes `Evidence`, the runs of the paper's world, and returns an `altair` chart; None if there is nothing to show.
+Lines are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def beyond(seen: Evidence) -> alt.ConcatChart | None:
     parts = [drawn_by_rate(seen, wanted), drawn_over_time(seen, wanted, THETAS)]
     if not any(str(OURS) in part.points["series"] for part in parts if not part.points.is_empty()):
         return None
-    # One row for the rates and one for the times: nothing stands below each other that measures the same.
+    # The first row is against rates, the second against steps: panels in a column measure different things.
     times = [replace(panel, shares="over time") for panel in _time_panels(THETAS, (REWARD,))]
     return _chart(parts, [*_rate_panels(), *times], wanted)
 
@@ -250,15 +250,19 @@ def _on_pairs(what: str, pairs: Sequence[tuple[Sample, Sample]]) -> str:
 
 def _on_mixing(seen: Evidence) -> str:
     pairs = [
-        tuple(seen.sample(Shown(model, K, p), "mcar:0.4") for p in (0.1, 0.0)) for model in MODELS for K in (5, 10)
+        (seen.sample(Shown(model, K, 0.1), "mcar:0.4"), seen.sample(Shown(model, K), "mcar:0.4"))
+        for model in MODELS
+        for K in (5, 10)
     ]
-    return _on_pairs("Mixing", pairs)  # type: ignore[arg-type]
+    return _on_pairs("Mixing", pairs)
 
 
 def _on_staying(seen: Evidence) -> str:
-    cuts = [[seen.only(stay=stay, epsilon=epsilon) for stay in (True, False)] for epsilon in (0.0, 0.05)]
-    pairs = [tuple(cut.sample(MI_SYNTHETIC, name) for cut in both) for both in cuts for name in THETAS]
-    return _on_pairs("A stay action", pairs)  # type: ignore[arg-type]
+    cuts = [(seen.only(stay=True, epsilon=epsilon), seen.only(stay=False, epsilon=epsilon)) for epsilon in (0.0, 0.05)]
+    pairs = [
+        (free.sample(MI_SYNTHETIC, name), bound.sample(MI_SYNTHETIC, name)) for free, bound in cuts for name in THETAS
+    ]
+    return _on_pairs("A stay action", pairs)
 
 
 def _on_ours(seen: Evidence) -> str:

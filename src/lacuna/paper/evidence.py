@@ -114,7 +114,7 @@ class Evidence:
         The runs of the paper's world and methods without curves, which are long; ``row`` is their place in the table,
         and ``stay`` whether staying was allowed.
     reading
-        Which end of an episode.
+        Which reading of an episode's end.
     selection
         How hyper-parameters are chosen: ``"as-published"``, by completed episodes on the tuning trials of the first
         draw, which are reported too; ``"held-out"``, in each draw on its tuning trials with the open episode counted,
@@ -185,7 +185,7 @@ class Evidence:
         return tuple(name for theta, name in sorted(found) if where.above < theta <= where.up_to)
 
     def where(self, *methods: Shown, among: Where) -> tuple[str, ...]:
-        """Those of the given settings under which all the methods were run."""
+        """Those of the given kinds of missingness under which all the methods were run."""
         return tuple(name for name in self.names(among) if all((name, *shown) in self._values for shown in methods))
 
     @cached_property
@@ -276,10 +276,10 @@ STAY_THETAS = ("mcar:0.2", "mcar:0.4", "mcar:0.8")
 
 
 def settings_looked_at(seen: Evidence) -> pl.DataFrame:
-    """Every setting whose trials a verdict looks at, with the draw that chose it, and among what.
+    """Return every setting whose trials a verdict looks at, with the draw that chose it, and among which it was chosen.
 
-    The chosen one of each method; and where the paper looks at staying, also those of the greedy agent and of the other
-    one, staying allowed and not: there ``among`` says what was held fixed.
+    These are the setting chosen for each method among all and, where the paper looks at staying, the ones chosen with
+    staying and ε held fixed: then ``among`` says at which values.
     """
     narrow = replace(
         seen,

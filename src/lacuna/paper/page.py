@@ -303,8 +303,8 @@ def _horizons(folder: Path, cells: Sequence[Cell], about: Mapping[str, Any]) -> 
             "average over all steps so far. The dotted line is that policy. The yardstick, dashed, knows the model and "
             "the mechanism."
         )
-        subject, files = "Regret at short horizons", _links("horizons")
-        figure = Figure("horizons", outcome(verdicts), caption, {(): spec}, {(): files}, subject).html()
+        subject, links = "Regret at short horizons", _links("horizons")
+        figure = Figure("horizons", outcome(verdicts), caption, {(): spec}, {(): links}, subject).html()
     return horizons_section(cells, verdicts, figure, reduced=about.get("form") == "reduced")
 
 

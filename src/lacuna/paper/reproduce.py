@@ -82,7 +82,7 @@ def tuning_studies(studies: Sequence[Study], draws: Sequence[Draw]) -> list[Stud
 
 
 def _on(trials: Sequence[int]) -> dict[str, int]:
-    """Say in the words of a study which trials it has; they follow each other."""
+    """Return the keys of a study file for these trials, which follow each other."""
     return {"first_trial": trials[0], "trials": len(trials)}
 
 
@@ -259,9 +259,10 @@ def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
     write_whole(claims, f"{text},\n{_choices(gathered)}\n}}\n".encode())
     short = {"form": request.form} | as_data(gathered.horizons)
     write_whole(horizons, f"{json.dumps(short, indent=1, ensure_ascii=False)}\n".encode())
-    more = [] if gathered.frontier is None else [out / FILE]
-    for path in more:
-        frontier.write(gathered.frontier or {}, path)
+    more: list[Path] = []
+    if gathered.frontier is not None:
+        more = [out / FILE]
+        frontier.write(gathered.frontier, out / FILE)
     page = write_page(out, table, findings, compared, gathered.about, gathered.draws, gathered.horizons)
     return findings, (results, claims, horizons, *more, page)
 
