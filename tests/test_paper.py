@@ -15,6 +15,7 @@ import pytest
 
 from lacuna import command as cli
 from lacuna.frontier import studies as frontier
+from lacuna.frontier.studies import Form
 from lacuna.frontier.tuning import draws_of
 from lacuna.methods.table import METHODS
 from lacuna.paper import reproduce
@@ -26,7 +27,6 @@ from lacuna.paper.reproduce import (
     BEYOND,
     FOLDER,
     NAMES,
-    Form,
     Gathered,
     Request,
     RunsFailedError,

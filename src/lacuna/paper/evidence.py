@@ -172,7 +172,7 @@ class Evidence:
         return replace(self, runs=self.runs.filter(**settings))
 
     @cached_property
-    def settings(self) -> tuple[str, ...]:
+    def kinds(self) -> tuple[str, ...]:
         """The kinds of missingness in the table under which a method of the paper was run."""
         papers = [*(shown.method for shown in BASELINES), *MODELS]
         return tuple(self.runs.filter(pl.col("method").is_in(papers))["missingness"].unique().sort())
@@ -181,7 +181,7 @@ class Evidence:
         """The kinds of missingness, those of MCAR by θ."""
         if not isinstance(where, Rates):
             return tuple(where)
-        found = [(theta_of(name), name) for name in self.settings if name.startswith("mcar:")]
+        found = [(theta_of(name), name) for name in self.kinds if name.startswith("mcar:")]
         return tuple(name for theta, name in sorted(found) if where.above < theta <= where.up_to)
 
     def where(self, *methods: Shown, among: Where) -> tuple[str, ...]:

@@ -212,7 +212,7 @@ def gains_of_mixing(seen: Evidence) -> Iterator[Ask]:
     for model in MODELS:
         for K in (5, 10):
             plain, mixed = Shown(model, K), Shown(model, K, 0.1)
-            where = seen.where(plain, mixed, among=seen.settings)
+            where = seen.where(plain, mixed, among=seen.kinds)
             gain = seen.mean(mixed, where) - seen.mean(plain, where)
             yield Ask(f"{mixed} − without", gain, SIMILAR, PER_EPISODE)
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -25,6 +25,7 @@ from lacuna import __version__
 from lacuna.files import write_whole
 from lacuna.frontier import studies as frontier
 from lacuna.frontier.section import FILE
+from lacuna.frontier.studies import Form
 from lacuna.paper.claims import judge
 from lacuna.paper.comparison import Comparisons, against_tuned, against_untuned
 from lacuna.paper.evidence import DRAWS, Evidence, Reading, Selection, settings_looked_at
@@ -36,8 +37,6 @@ from lacuna.study.runner import Progress, run_studies
 from lacuna.study.selection import Draw
 from lacuna.study.spec import Study
 from lacuna.study.store import Store, export
-
-Form = Literal["full", "reduced"]
 
 FOLDER = Path(__file__).with_name("studies")
 NAMES = ("mcar", "mcolor", "mfog", "choosing-k", "mixing", "stay")
