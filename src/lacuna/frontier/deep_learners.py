@@ -242,7 +242,7 @@ def _figures(rows: Sequence[Row]) -> Markup:
     caption = (
         "Reward per episode while learning, in windows of 2,000 steps, and of 20,000 after the first 50,000; means "
         "over seeds with 95 % intervals (Student's t). A window has a point if every seed finished an episode in it. "
-        "Lines pass over other windows, and end where only such windows follow."
+        "Lines skip other windows, and end where only such windows follow."
     )
     seconds = (
         " Seconds of one core, the environment included: the least of all seeds. At each second, the last window that "
