@@ -459,10 +459,11 @@ def command_page() -> str:
     for words, command in commands(root, "lacuna"):
         arguments = [one for one in command.params if one.param_type_name == "argument"]
         options = [one for one in command.params if one.param_type_name == "option"]
-        usage = " ".join([words, *(one.name.upper() for one in arguments), *(["[OPTIONS]"] if options else [])])
+        named = [one.name.upper() if one.required else f"[{one.name.upper()}]" for one in arguments]
+        usage = " ".join([words, *named, *(["[OPTIONS]"] if options else [])])
         parts.append(f"## {words}\n\n{command.help}\n\n```\n{usage}\n```")
-        rows = [[f"`{one.name.upper()}`", one.help, "needed"] for one in arguments]
-        rows += [[listed(one.opts), one.help, option_default(one)] for one in options]
+        rows = [[f"`{one.name.upper()}`", one.help, option_default(one)] for one in arguments]
+        rows += [[listed([*one.opts, *one.secondary_opts]), one.help, option_default(one)] for one in options]
         if rows:
             parts.append(table(["option", "meaning", "default"], rows))
     return "\n\n".join(parts)
@@ -483,8 +484,8 @@ def option_default(option: Any) -> str:
         return option.show_default
     if option.required:
         return "needed"
-    if option.is_flag:
-        return "off"
+    if isinstance(option.default, bool):
+        return "on" if option.default else "off"
     return "–" if option.default is None else shown_value(option.default)
 
 

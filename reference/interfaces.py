@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ForwardRef
 
 WIDTH = 100
 TERMS = ("Parameters", "Attributes", "Raises", "Returns", "Figures", "Columns")
@@ -98,12 +98,17 @@ def parameter_text(parameter: inspect.Parameter) -> str:
 
 def annotation_text(annotation: Any) -> str:
     """Give a type as code."""
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    # The fields of a NamedTuple hold a type that was written as text in this form.
+    text = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
+    return text if isinstance(text, str) else inspect.formatannotation(text)
 
 
 def default_text(value: Any) -> str:
     """Give a default as code, or three dots where that would be long."""
     text = str(value) if isinstance(value, Enum) else repr(value)
+    if isinstance(value, Path):
+        # The name of its class differs between systems.
+        text = f"Path({str(value)!r})"
     return "…" if len(text) > 50 or text.startswith("<") else text
 
 
@@ -174,9 +179,21 @@ def sections(text: str) -> dict[str, str]:
 
 
 def items(body: str) -> dict[str, str]:
-    """Give the terms of a section, each with the indented text below it on one line."""
+    """Give the terms of a section, each with the indented text below it: on one line, unless it holds a list."""
     pieces = re.split(r"^(\S[^\n]*)$", body, flags=re.MULTILINE)
-    return {term: " ".join(text.split()) for term, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+    return {term: folded(text) for term, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+
+
+def folded(text: str) -> str:
+    """Give an indented text on one line; each item of a list in it gets a line, indented to stand below a term."""
+    found, listed = "", False
+    for block in re.split(r"\n\s*\n", textwrap.dedent(text).strip("\n")):
+        if block.startswith("- "):
+            found += "".join(f"\n    - {' '.join(item.split())}" for item in re.split(r"^- ", block, flags=re.M)[1:])
+            listed = True
+        else:
+            found += ("\n\n    " if listed else " ") + " ".join(block.split())
+    return found.strip()
 
 
 def docstring(text: str, links: Links) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from lacuna.paper.evidence import Draw, Evidence, Reading, Selection
+from lacuna.paper.evidence import Evidence, Reading, Selection
 from lacuna.study.runner import execute
+from lacuna.study.selection import Draw
 from lacuna.study.spec import Study
 from lacuna.study.store import SCHEMA
 

@@ -17,19 +17,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
+from lacuna.frontier.deep_learners import LAKE_FLOOR
 from lacuna.methods.table import METHODS
-from lacuna.paper.charts import BEYOND, FIGURES, FLOOR, mcar_theta, optimum, reward_against_theta
+from lacuna.paper.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.paper.comparison import KNOWING
 from lacuna.paper.diagrams import worlds
 from lacuna.paper.evidence import (
     ALL_METHODS,
-    DRAWS,
     MI_SYNTHETIC,
     PATH,
     REWARD,
     STAYED,
     WATER,
-    Draw,
     Evidence,
     Shown,
 )
@@ -38,7 +37,7 @@ from lacuna.report.axes import Panel
 from lacuna.report.files import spec_of, write_files
 from lacuna.report.panels import chart_of
 from lacuna.report.styles import DARK, Style
-from lacuna.study.selection import MEASURES
+from lacuna.study.selection import MEASURES, Draw
 from lacuna.study.store import SCHEMA
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import PALETTE, LakePainter
@@ -206,12 +205,9 @@ def test_runs_of_different_lengths_are_refused(table: pl.DataFrame) -> None:
         mcar_theta(paper_runs.evidence(mixed))
 
 
-def test_a_table_with_other_trials_than_the_papers_makes_a_draw_of_its_own(table: pl.DataFrame) -> None:
-    draw = Draw.of(table)
-    assert draw == Draw(paper_runs.TUNING, paper_runs.FRESH)
-    whole = by_rate(Evidence.of(table, draws=[draw]), EVERY)
+def test_as_published_only_the_tuning_trials_of_the_first_draw_count(table: pl.DataFrame) -> None:
+    whole = by_rate(Evidence.of(table, draws=[Draw(paper_runs.TUNING, paper_runs.FRESH)]), EVERY)
     assert whole.equals(by_rate(paper_runs.evidence(table), EVERY))
-    assert Draw.of(table.clear()) == DRAWS[0]
 
 
 def test_a_series_that_lacks_a_trial_is_left_out(table: pl.DataFrame) -> None:
@@ -244,11 +240,11 @@ def test_methods_differ_in_colour_or_dash_on_light_and_dark_pages() -> None:
 
 def test_rewards_far_below_do_not_squash_the_others(specs: dict[str, Any]) -> None:
     spec = specs["mcar-time"]
-    assert min(row["mean"] for row in spec["datasets"]["points"] if row["panel"].endswith(REWARD)) < FLOOR.lowest
+    assert min(row["mean"] for row in spec["datasets"]["points"] if row["panel"].endswith(REWARD)) < LAKE_FLOOR.lowest
     scale = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]
     assert scale["domain"][0]["expr"].startswith("max(lowest")
     assert float(scale["domain"][1]["expr"]) > optimum()
-    assert {"name": "lowest", "value": FLOOR.lowest} in spec["params"]
+    assert {"name": "lowest", "value": LAKE_FLOOR.lowest} in spec["params"]
 
 
 @pytest.mark.parametrize("measure", [WATER, PATH])
@@ -342,7 +338,7 @@ def test_a_band_against_the_rate_is_cut_off_not_bent(specs: dict[str, Any]) -> N
     (band,) = (layer for layer in spec["concat"][MEASURES.index(REWARD)]["layer"] if layer["mark"]["type"] == "area")
     assert band["mark"]["clip"] is True
     assert not [step for step in band["transform"] if "calculate" in step]
-    assert min(row["low"] for row in spec["datasets"]["points"] if row["panel"] == REWARD) < FLOOR.lowest
+    assert min(row["low"] for row in spec["datasets"]["points"] if row["panel"] == REWARD) < LAKE_FLOOR.lowest
 
 
 def test_without_the_extra_there_is_one_sentence() -> None:

@@ -14,8 +14,9 @@ from scipy import stats
 
 from claims_tables import MADE_FALSE, MCAR, THETAS, Figures, as_the_paper_says, frame, row, table
 from lacuna.paper.claims import CLAIMS, judge
-from lacuna.paper.evidence import V1, V2, Draw, Evidence, Reading, Selection, Shown
+from lacuna.paper.evidence import V1, V2, Evidence, Reading, Selection, Shown
 from lacuna.paper.verdicts import Finding, decide
+from lacuna.study.selection import Draw
 from lacuna.study.statistics import mean_interval
 from lacuna.study.store import SCHEMA
 

@@ -120,6 +120,19 @@ def test_every_declaration_stands_in_its_table() -> None:
     assert re.findall(r"^## (.*)$", worlds, re.MULTILINE) == list(WORLDS)
 
 
+def test_types_are_written_as_in_the_code_and_lists_as_lists() -> None:
+    assert [name for name, text in generate.pages().items() if "ForwardRef" in text or "PosixPath" in text] == []
+    body = "show\n    Either:\n\n    - one, on\n      two lines\n    - another\n\n    More.\nbins\n    The\n    edges."
+    found = {"show": "Either:\n    - one, on two lines\n    - another\n\n    More.", "bins": "The edges."}
+    assert interfaces.items(body) == found
+
+
+def test_the_page_of_the_command_says_what_may_be_left_out_and_what_is_on() -> None:
+    text = page("reference/command.md")
+    assert "lacuna trial decide FILE [PARTICIPANT] [T] [OPTIONS]" in text
+    assert "| `--available`, `--not-available` | Whether the participant can be treated now. | on |" in text
+
+
 def test_the_figures_of_a_run_are_those_that_its_docstring_names() -> None:
     figures = run_trial(Problem.named("corridor", "mcar:0.2"), lacuna.Settings("last-observed"), steps=50, times=[10])
     assert set(generate.definitions("lacuna.running.trials", "run_trial", "Figures")) == set(figures)

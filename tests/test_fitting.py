@@ -301,6 +301,11 @@ def test_real_numbers_can_go_missing_but_drive_nothing() -> None:
         (small(), {"components": ["t"], "order": "t"}, "components names 't', which is named already"),
         ({"x": [1] * 40}, {"order": "x"}, "the frame has no column left for a component; it has x"),
         (small(), {"masked": True}, "column who of the masks has 'a'; a mask is 1 for missing and 0 for seen"),
+        (
+            {"x": pd.array([0, 1] * 20 + [None], dtype="Int64")},
+            {"masked": True},
+            "column x of the masks has <NA>; a mask is 1 for missing and 0 for seen",
+        ),
         ({"x": [1] * 40, "y": [1] * 41}, {}, "the columns of the log have different lengths: 40, 41"),
         (small(), {"sequence": "mood"}, "the column of sequences has missing values"),
         (small(), {"order": "mood"}, "the column of the order has missing values"),

@@ -27,14 +27,14 @@ from lacuna.frontier.cells import (
     with_series,
 )  # fmt: skip
 from lacuna.frontier.section import FILE, frontier_section, frontier_sections
-from lacuna.frontier.tuning import Draw, choices, confirming_studies, draws_of, tuned_cells
+from lacuna.frontier.tuning import choices, confirming_studies, draws_of, tuned_cells
 from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
 from lacuna.methods.table import METHODS
 from lacuna.paper.evidence import MODELS
 from lacuna.paper.reproduce import FOLDER, Request
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_studies
-from lacuna.study.selection import with_open_episode
+from lacuna.study.selection import Draw, with_open_episode
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from studies import write_small_frontier

@@ -15,18 +15,18 @@ import pytest
 
 from lacuna import command as cli
 from lacuna.frontier import studies as frontier
+from lacuna.frontier.studies import Form
 from lacuna.frontier.tuning import draws_of
 from lacuna.methods.table import METHODS
 from lacuna.paper import reproduce
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons
-from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Draw, Evidence, Reading
+from lacuna.paper.evidence import DRAWS, READINGS, SELECTIONS, Evidence, Reading
 from lacuna.paper.horizons import Cell
 from lacuna.paper.reproduce import (
     BEYOND,
     FOLDER,
     NAMES,
-    Form,
     Gathered,
     Request,
     RunsFailedError,
@@ -38,6 +38,7 @@ from lacuna.paper.reproduce import (
 )
 from lacuna.paper.verdicts import Finding
 from lacuna.study.runner import Progress
+from lacuna.study.selection import Draw
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from studies import write_small_frontier

@@ -97,7 +97,8 @@ def decide(
         bool, typer.Option("--available/--not-available", help="Whether the participant can be treated now.")
     ] = True,
     allowed: Annotated[
-        list[str] | None, typer.Option(help="An action that may be chosen; several times, or once a set.")
+        list[str] | None,
+        typer.Option(help="An allowed action; repeat the option for several, or give the name of a set."),
     ] = None,
     stdin: Annotated[
         bool, typer.Option("--stdin", help="Read requests as lines of JSON, and answer each with a line.")

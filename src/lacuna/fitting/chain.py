@@ -31,7 +31,7 @@ class ChainFit(NamedTuple):
 
     values: Floats
     se: Floats
-    """NaN where the masks do not tell the parameter."""
+    """NaN where the masks do not identify the parameter."""
     log_likelihood: float
 
 
@@ -159,7 +159,7 @@ def _errors(x: Floats, masks: _Masks) -> Floats:
         information[row] = -(up - down)[free] / 2e-3
     if free.size:
         values, vectors = np.linalg.eigh((information + information.T) / 2)
-        # A direction along which the likelihood is flat is not told by the masks.
+        # The masks do not identify a direction along which the likelihood is flat.
         with np.errstate(divide="ignore"):
             variance = np.where(values > 1e-3, 1 / np.maximum(values, 1e-3), np.inf)
         spread = np.array([np.nansum(np.where(v**2 > 1e-6, v**2 * variance, 0.0)) for v in vectors])

@@ -5,8 +5,8 @@ blocks and the residuals r_t of a share p̂ over n rows,
 
     se(p̂)² = G/(G − 1) · Σ_g (Σ_{t in g} r_t)² / n²
 
-The test asks whether a component i that is seen has to do with whether another, j, is hidden. Over the rows where i is
-seen, and for every value v of it but the last,
+The test asks whether the value of a component i that is seen is related to whether another, j, is hidden. Over the rows
+where i is seen, and for every value v of it but the last,
 
     u_tv = (m_tj − m̂_tj) (1[x_ti = v] − x̂_tv)
 
@@ -15,7 +15,7 @@ that: it is Little's idea (observed values must be alike whatever is missing) fo
 components at a time, with errors that allow for dependence in time.
 
 m̂ and x̂ are least-squares fits on the past masks. Without them the test is wrong where masks last: an agent acts on what
-it sees, so what was hidden a moment ago has to do both with the state it is in now and with what is hidden now.
+it sees, so what was hidden a moment ago is related both to the state it is in now and to what is hidden now.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from lacuna.fitting.log import Flags, Floats, Integers
 
 _LEAST_ROWS, _LEAST_EVENTS = 20, 10
-"""Rows, and rows expected to be hidden or to be seen, that a value needs to count by itself in a test."""
+"""What a value needs to be a group of its own in a test: rows, and rows expected to be hidden and to be seen."""
 
 
 class Estimate(NamedTuple):
@@ -68,7 +68,7 @@ def boundary_se(hits: float, n: float) -> float:
 
 
 def independence(y: Flags, values: Integers, given: Floats, blocks: Integers) -> Score | None:
-    """Test whether `y` has to do with `values`, `given` the columns of a matrix; None if nothing can be compared."""
+    """Test whether `y` is related to `values`, given the columns of `given`; None if nothing can be compared."""
     together = np.unique(blocks, return_inverse=True)[1]
     G = int(together.max(initial=-1)) + 1
     rarest = min(float(y.mean()), 1 - float(y.mean())) if y.size else 0.0

@@ -78,6 +78,8 @@ class FittedMissingness:
         For every component and driver, whether the one goes missing more often at some values of the other.
     models
         The models fitted, the best by BIC first.
+    chains
+        The fitted hidden chains, by the kind of model: one for the whole vector, or one for each component.
     """
 
     log: MaskLog
@@ -94,7 +96,7 @@ class FittedMissingness:
     def p_mcar(self) -> float | None:
         """The p-value of "missing completely at random": the least of all tests, times their number; None without any.
 
-        Multiplied by their number (Bonferroni), it is at most as often below a level as the level says.
+        Under MCAR it falls below a level with at most that probability (Bonferroni).
         """
         found = [test.p for test in self.tests if test.p is not None]
         return min(1.0, min(found) * len(found)) if found else None
@@ -300,14 +302,14 @@ def from_masks(
     Notes
     -----
     Rows of one sequence depend on each other. Standard errors and tests therefore come from sums over blocks of
-    consecutive rows, about ¾ as many as the root of the number of rows, from 20 to 200, or one per sequence if those
-    are more.
+    consecutive rows. The number of blocks is about ¾ of the square root of the number of rows, between 20 and 200, or
+    the number of sequences if that is larger.
 
     The test against MCAR compares, for every pair of components, how often one is missing at the values of the other,
     over the rows in which that is seen; and the same for the action. `FittedMissingness.p_mcar` puts all of them
     together. Each test compares rows with the same past masks, as far as the last row and a hidden chain tell them: an
-    agent acts on what it sees, so that past masks have to do with the state too. Bursts and patterns are MCAR too, and
-    are not held against it. A test can find that a component goes missing by the value of *another*. Nothing can find
+    agent acts on what it sees, so past masks are related to the state too. Bursts and patterns are MCAR too, and are
+    not held against it. A test can find that a component goes missing by the value of *another*. Nothing can find
     that it goes missing by its own value.
 
     Examples

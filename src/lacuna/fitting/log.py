@@ -16,7 +16,7 @@ from lacuna.validation import nearest, shown
 
 LEAST_ROWS = 30
 MOST_VALUES = 100
-"""A component with more values is no candidate for a driver."""
+"""A component with more values cannot be a driver."""
 
 _NOTHING = frozenset({"NAType", "NaTType", "MaskedConstant"})
 _REAL = (float, np.floating, Decimal)
@@ -34,7 +34,7 @@ class Column:
     values: Integers
     """Number of each row's value, -1 where it is missing."""
     labels: tuple[Any, ...]
-    """What the numbers stand for; empty if the values are no candidates for a driver."""
+    """What the numbers stand for; empty if the component cannot be a driver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +203,9 @@ def _is_missing(value: Any) -> bool:
 
 def _read_mask(name: str, values: list[Any]) -> tuple[Flags, Column]:
     """What is hidden, from a column of 0 and 1."""
-    wrong = next((value for value in values if _is_missing(value) or value not in (0, 1)), 0)
-    if wrong != 0:
-        raise ValueError(f"column {name} of the masks has {shown(wrong)}; a mask is 1 for missing and 0 for seen")
+    for value in values:
+        if _is_missing(value) or value not in (0, 1):
+            raise ValueError(f"column {name} of the masks has {shown(value)}; a mask is 1 for missing and 0 for seen")
     return np.array(values, dtype=np.bool_), Column(name, np.full(len(values), -1, dtype=np.int64), ())
 
 
@@ -237,7 +237,7 @@ def _whole(value: Any) -> Any:
 
 
 def _blocks(begins: Flags) -> Integers:
-    """Blocks of rows of one sequence: ¾ of the root of their number, from 20 to 200, or one per sequence if more."""
+    """Number the blocks of rows: about ¾ √n blocks for n rows, between 20 and 200; each lies in one sequence."""
     n = begins.size
     length = max(1, round(n / min(200, max(20, round(0.75 * n**0.5)))))
     starts = np.flatnonzero(begins)

@@ -110,13 +110,11 @@ def numbers_of(column: Column, size: int, names: tuple[str, ...] = ()) -> list[i
 
 
 def conditional_rates(hidden: Flags, column: Column) -> tuple[list[Floats | None], Floats]:
-    """Rates for each value of a column, None for one without rows, and those when it is missing."""
-    pooled = hidden.mean(axis=0)
+    """Rates at each value of a column, None without rows; and where it is missing, or of all rows if it never is."""
     groups = [hidden[column.values == v] for v in range(len(column.labels))]
     missing = hidden[column.values < 0]
-    return [group.mean(axis=0) if len(group) else None for group in groups], missing.mean(axis=0) if len(
-        missing
-    ) else pooled
+    rates = [group.mean(axis=0) if len(group) else None for group in groups]
+    return rates, (missing if len(missing) else hidden).mean(axis=0)
 
 
 def pattern_counts(hidden: Flags) -> dict[str, int]:

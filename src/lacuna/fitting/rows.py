@@ -47,7 +47,7 @@ class PatternShare(NamedTuple):
 class Persistence(NamedTuple):
     """How often a component is missing after a row in which it was missing, and after one in which it was seen.
 
-    p is that of no difference between the two; None if it cannot be tested.
+    `p` is the p-value of no difference between the two; None if it cannot be tested.
     """
 
     component: str
@@ -69,7 +69,7 @@ class BurstParameter(NamedTuple):
 
 
 class DriverTest(NamedTuple):
-    """A test whether a component goes missing more often at some values of a driver; p is None if it cannot be made."""
+    """Whether a component goes missing more often at some values of a driver; p is None if that cannot be tested."""
 
     component: str
     driver: str

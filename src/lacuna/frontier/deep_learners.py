@@ -41,6 +41,8 @@ VIEWS = {"agent": "", "plain": "missing shown", "carried": "carried forward", "i
 
 PARTS = ("first fifth", "last fifth", "all steps")
 WINDOW, SHORT = 2_000, 50_000
+LAKE_FLOOR = Floor(lowest=-100.0, close_up=60.0)
+"""Where the axis of rewards in Lake World ends: methods that fail earn minus a thousand."""
 _CELL = ("world", "theta", "learner", "view", "steps")
 _POINT = ("steps", "seconds", "mean", "low", "high")
 _AXES: dict[Against, axes.Against] = {"steps": "log steps", "seconds": "log seconds"}
@@ -49,7 +51,6 @@ _DASHES = {"agent": SOLID, "plain": DOTTED, "carried": DASHED, "imputed": SOLID}
 _SHAPES = {"agent": "circle", "plain": "triangle-down", "carried": "square", "imputed": "diamond"}
 _CLOCK = np.array([float(f"{10 ** (i / 20):.3g}") for i in range(-20, 50)])
 """Seconds at which curves are drawn, 20 for each power of ten."""
-_FLOOR = Floor(lowest=-100.0, close_up=60.0)
 
 
 # --- from runs to rows -----------------------------------------------------------------------------------------------
@@ -128,7 +129,9 @@ def chart(rows: Sequence[Row], against: Against) -> alt.ConcatChart:
         names = pl.lit(problem_of(row)).alias("panel"), pl.lit(series_of(row)).alias("series")
         found.append(points.select(*names, "x", "mean", "low", "high"))
     panels = [
-        Panel(problem, problem, against=_AXES[against], floor=_FLOOR if problem.startswith(WORLDS["lake"]) else None)
+        Panel(
+            problem, problem, against=_AXES[against], floor=LAKE_FLOOR if problem.startswith(WORLDS["lake"]) else None
+        )
         for problem in problems(rows)
     ]
     return chart_of(pl.concat(found), panels, _styles(rows), columns=2)
@@ -239,7 +242,7 @@ def _figures(rows: Sequence[Row]) -> Markup:
     caption = (
         "Reward per episode while learning, in windows of 2,000 steps, and of 20,000 after the first 50,000; means "
         "over seeds with 95 % intervals (Student's t). A window has a point if every seed finished an episode in it. "
-        "Lines pass over other windows, and end where only such windows follow."
+        "Lines skip other windows, and end where only such windows follow."
     )
     seconds = (
         " Seconds of one core, the environment included: the least of all seeds. At each second, the last window that "

@@ -8,26 +8,19 @@ variation of the choice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from lacuna.frontier.cells import KNOWING, PER_EPISODE, Cell, with_series
 from lacuna.methods.settings import SETTINGS
-from lacuna.study.selection import COLUMNS, HYPER_PARAMETERS, METHOD, choose, with_open_episode
+from lacuna.study.selection import COLUMNS, HYPER_PARAMETERS, METHOD, Draw, choose, with_open_episode
 from lacuna.study.spec import Study
 
 FRESH_FROM = 1000
 """Number of the first fresh trial, counted from the first tuning trial."""
 
 _BY = "mean_total_reward_with_open"
-
-
-class Draw(NamedTuple):
-    """Trials on which settings are chosen, and fresh trials on which they are reported."""
-
-    tuning: tuple[int, ...]
-    fresh: tuple[int, ...]
 
 
 def draws_of(tuning: Study, draws: int, fresh: int) -> list[Draw]:

@@ -125,7 +125,7 @@ class TabularMDP:
 
         Examples
         --------
-        A coin that pays 1 when it shows heads, and is thrown once:
+        A coin that is tossed once and pays 1 for heads:
 
         >>> coin = TabularMDP.build(
         ...     lambda s, a: [(0.5, 0, 0.0, True), (0.5, 1, 1.0, True)],

@@ -42,7 +42,7 @@ class Components(NamedTuple):
 
 
 def components_of(space: spaces.Space[Any]) -> Components:
-    """Components of an observation space, or a sentence that says which spaces have some."""
+    """Return the components of an observation space, or raise an error that says which spaces have some."""
     if isinstance(space, spaces.Discrete):
         start = np.array([space.start], dtype=np.int64)
         return Components((1,), start, (int(space.n),), start)

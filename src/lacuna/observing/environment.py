@@ -13,13 +13,13 @@ from lacuna.quantities import counted
 
 
 def binning_of(env: Env) -> Binning | None:
-    """The edges at which the wrappers of an environment cut its observation, if they do."""
+    """Return the edges at which the wrappers of an environment cut its observation, if they do."""
     found = (getattr(layer, "binning", None) for layer in layers(env))
     return next((binning for binning in found if isinstance(binning, Binning)), None)
 
 
 def actions_of(env: Env) -> int:
-    """Number of actions, or a sentence if an agent cannot take them."""
+    """Return the number of actions, or raise an error if an agent cannot take them."""
     space = env.action_space
     if not isinstance(space, spaces.Discrete):
         raise TypeError(
@@ -31,7 +31,7 @@ def actions_of(env: Env) -> int:
 
 
 def space_of(env: Env) -> Space:
-    """The complete states that an environment shows, some parts hidden or not, or a sentence if there are no such."""
+    """Return the space of complete states of an environment, hidden parts or not, or raise an error without one."""
     outer = env.observation_space
     masked = isinstance(outer, spaces.Dict) and set(outer.spaces) == {"values", "mask"}
     inner = outer["values"] if isinstance(outer, spaces.Dict) and masked else outer

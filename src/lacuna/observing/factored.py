@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def parts_of(space: spaces.Space[Any], path: Path = ()) -> Iterator[Part]:
-    """The discrete parts of a space in order, or a sentence about one that is not discrete."""
+    """Yield the discrete parts of a space in order, or raise an error that names one that is not discrete."""
     if isinstance(space, spaces.Discrete):
         yield Part(path, np.array([space.n]), np.array([space.start]))
     elif isinstance(space, spaces.MultiDiscrete):
@@ -128,7 +128,7 @@ def factored(env: Env) -> Env:
 
 
 def before_hiding(env: Env, wrapper: str) -> Env:
-    """The environment as a vector of components, or a sentence if some of them are hidden already."""
+    """Return the environment as a vector of components, or raise an error if some of them are hidden already."""
     refuse_hidden(env, wrapper)
     return factored(env)
 

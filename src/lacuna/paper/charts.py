@@ -1,7 +1,7 @@
 """The paper's figures, each a function from runs to a chart; and the figure of short horizons.
 
-It takes `Evidence`, the runs of the paper's world, and gives an `altair` chart; None if there is nothing to show. Lines
-are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
+Each takes `Evidence`, the runs of the paper's world, and returns an `altair` chart; None if there is nothing to show.
+Lines are means over trials, bands 95 % intervals; each method is shown at its best hyper-parameters.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from lacuna.frontier.deep_learners import LAKE_FLOOR
 from lacuna.mdp.solve import solve
 from lacuna.methods.settings import Settings
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE
@@ -39,7 +40,7 @@ from lacuna.paper.evidence import (
 from lacuna.paper.horizons import BEST, PLANNED, Cell
 from lacuna.paper.points import OF_PATHWAYS, Drawn, Wanted, by_rate, drawn_by_rate, drawn_over_time, style_of
 from lacuna.paper.verdicts import Sample
-from lacuna.report.axes import Floor, Panel
+from lacuna.report.axes import Panel
 from lacuna.report.findings import Lead, count_leads, on_lead
 from lacuna.report.panels import chart_of
 from lacuna.report.styles import BLACK, BLUE, DASHED, INK, ORANGE, SOLID, Style
@@ -47,9 +48,6 @@ from lacuna.running.trials import EARLY as FIRST_STEPS
 from lacuna.study.selection import MEASURES
 from lacuna.study.statistics import mean_interval
 from lacuna.worlds.lake import Lake
-
-FLOOR = Floor(lowest=-100.0, close_up=60.0)
-"""Where the axis of rewards ends: methods that fail earn minus a thousand."""
 
 _SHOWN: dict[str, tuple[str, Literal["linear", "log", "share"]]] = {
     REWARD: ("Total reward", "linear"), WATER: ("Steps in water (log)", "log"), PATH: ("Path length (log)", "log"),
@@ -192,7 +190,7 @@ def beyond(seen: Evidence) -> alt.ConcatChart | None:
     parts = [drawn_by_rate(seen, wanted), drawn_over_time(seen, wanted, THETAS)]
     if not any(str(OURS) in part.points["series"] for part in parts if not part.points.is_empty()):
         return None
-    # One row for the rates and one for the times: nothing stands below each other that measures the same.
+    # The first row is against rates, the second against steps: panels in a column measure different things.
     times = [replace(panel, shares="over time") for panel in _time_panels(THETAS, (REWARD,))]
     return _chart(parts, [*_rate_panels(), *times], wanted)
 
@@ -252,15 +250,19 @@ def _on_pairs(what: str, pairs: Sequence[tuple[Sample, Sample]]) -> str:
 
 def _on_mixing(seen: Evidence) -> str:
     pairs = [
-        tuple(seen.sample(Shown(model, K, p), "mcar:0.4") for p in (0.1, 0.0)) for model in MODELS for K in (5, 10)
+        (seen.sample(Shown(model, K, 0.1), "mcar:0.4"), seen.sample(Shown(model, K), "mcar:0.4"))
+        for model in MODELS
+        for K in (5, 10)
     ]
-    return _on_pairs("Mixing", pairs)  # type: ignore[arg-type]
+    return _on_pairs("Mixing", pairs)
 
 
 def _on_staying(seen: Evidence) -> str:
-    cuts = [[seen.only(stay=stay, epsilon=epsilon) for stay in (True, False)] for epsilon in (0.0, 0.05)]
-    pairs = [tuple(cut.sample(MI_SYNTHETIC, name) for cut in both) for both in cuts for name in THETAS]
-    return _on_pairs("A stay action", pairs)  # type: ignore[arg-type]
+    cuts = [(seen.only(stay=True, epsilon=epsilon), seen.only(stay=False, epsilon=epsilon)) for epsilon in (0.0, 0.05)]
+    pairs = [
+        (free.sample(MI_SYNTHETIC, name), bound.sample(MI_SYNTHETIC, name)) for free, bound in cuts for name in THETAS
+    ]
+    return _on_pairs("A stay action", pairs)
 
 
 def _on_ours(seen: Evidence) -> str:
@@ -377,7 +379,7 @@ def _stack(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def _panel(key: str, measure: str, more: str = "", against: Literal["rate", "steps"] = "steps") -> Panel:
     title, scale = _SHOWN[measure]
-    line, floor = (optimum(), FLOOR) if measure == REWARD else (None, None)
+    line, floor = (optimum(), LAKE_FLOOR) if measure == REWARD else (None, None)
     return Panel(key, f"{title}, {more}" if more else title, scale, against, line, floor, shares=measure)
 
 

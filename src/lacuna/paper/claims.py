@@ -29,7 +29,6 @@ from lacuna.paper.evidence import (
     V1,
     V2,
     WATER,
-    Draw,
     Evidence,
     Rates,
     Reading,
@@ -57,6 +56,7 @@ from lacuna.paper.questions import (
     differences,
 )
 from lacuna.paper.verdicts import Asked, Finding, decide
+from lacuna.study.selection import Draw
 
 MCAR, COLOR, FOG = "4.2.1 MCAR results", "4.2.2 MCOLOR results", "4.2.3 MFOG results"
 VARIANTS, STAY = "4.2.4 Variants", "4.2.5 Stay in place"

@@ -50,11 +50,11 @@ class Comparison:
     """Ours minus theirs."""
     yardsticks: Mapping[str, Interval]
     share: Interval | None
-    """The part of the way from theirs to `REACHABLE` that ours goes; None if that was not run or is no way ahead."""
+    """The share of the gap from theirs to `REACHABLE` that ours closes; None if it cannot be told."""
 
     @classmethod
     def of(cls, world: str, missingness: str, basis: Basis, values: Values) -> Comparison | None:
-        """Compare what was run; None if ours or all of the paper's methods were not."""
+        """Compare what was run; None without ours, or without any of the paper's methods."""
         among = [shown for shown in PAPERS if shown in values]
         if OURS not in values or not among:
             return None
@@ -105,7 +105,7 @@ def against_tuned(seen: Evidence) -> list[Comparison]:
 def against_untuned(
     table: pl.DataFrame, trials: Sequence[int], problems: Iterable[tuple[str, str]]
 ) -> list[Comparison]:
-    """Compare with the paper's methods, each at the defaults of `Settings`, in worlds with a kind of missingness."""
+    """Compare with the paper's methods, each at the defaults of `Settings`, in each world and kind of missingness."""
     here = pl.col("trial").is_in(list(trials))
     table = with_open_episode(table.filter(here, parameters="", first_observed=True))
     if table["steps"].n_unique() > 1:
@@ -135,7 +135,7 @@ def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray
 
 
 def in_order(missingness: str) -> tuple[int, str]:
-    """The order of the paper: MCAR, MCOLOR, MFOG."""
+    """Return a key that sorts kinds of missingness in the order of the paper: MCAR, MCOLOR, MFOG."""
     kinds = ("mcar", "mcolor", "mfog")
     place = next((i for i, kind in enumerate(kinds) if missingness.startswith(kind)), len(kinds))
     return place, missingness

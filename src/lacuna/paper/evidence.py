@@ -18,27 +18,13 @@ import polars as pl
 from lacuna.methods.settings import UNPLANNED
 from lacuna.methods.table import find_method
 from lacuna.paper.verdicts import Basis, Sample, average
-from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, choose, chosen_runs
+from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, Draw, choose, chosen_runs
 from lacuna.validation import one_of
 
 Reading = Literal["episodic", "continuing"]
 Selection = Literal["as-published", "held-out"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
 SELECTIONS: tuple[Selection, ...] = get_args(Selection)
-
-
-class Draw(NamedTuple):
-    """Trials that settings are chosen on, and trials that what was chosen is reported on."""
-
-    tuning: tuple[int, ...]
-    fresh: tuple[int, ...]
-
-    @classmethod
-    def of(cls, table: pl.DataFrame) -> Draw:
-        """Take all trials of a table: those numbered below 1000 to choose on, the others to report on."""
-        trials = table["trial"].unique().sort()
-        tuning, fresh = tuple(trials.filter(trials < 1000)), tuple(trials.filter(trials >= 1000))
-        return cls(tuning or DRAWS[0].tuning, fresh or DRAWS[0].fresh)
 
 
 DRAWS = tuple(Draw(tuple(range(5 * i, 5 * i + 5)), tuple(range(1000 + 20 * i, 1020 + 20 * i))) for i in range(8))
@@ -128,7 +114,7 @@ class Evidence:
         The runs of the paper's world and methods without curves, which are long; ``row`` is their place in the table,
         and ``stay`` whether staying was allowed.
     reading
-        Which end of an episode.
+        Which reading of an episode's end.
     selection
         How hyper-parameters are chosen: ``"as-published"``, by completed episodes on the tuning trials of the first
         draw, which are reported too; ``"held-out"``, in each draw on its tuning trials with the open episode counted,
@@ -186,7 +172,7 @@ class Evidence:
         return replace(self, runs=self.runs.filter(**settings))
 
     @cached_property
-    def settings(self) -> tuple[str, ...]:
+    def kinds(self) -> tuple[str, ...]:
         """The kinds of missingness in the table under which a method of the paper was run."""
         papers = [*(shown.method for shown in BASELINES), *MODELS]
         return tuple(self.runs.filter(pl.col("method").is_in(papers))["missingness"].unique().sort())
@@ -195,11 +181,11 @@ class Evidence:
         """The kinds of missingness, those of MCAR by θ."""
         if not isinstance(where, Rates):
             return tuple(where)
-        found = [(theta_of(name), name) for name in self.settings if name.startswith("mcar:")]
+        found = [(theta_of(name), name) for name in self.kinds if name.startswith("mcar:")]
         return tuple(name for theta, name in sorted(found) if where.above < theta <= where.up_to)
 
     def where(self, *methods: Shown, among: Where) -> tuple[str, ...]:
-        """Those of the given settings under which all the methods were run."""
+        """Those of the given kinds of missingness under which all the methods were run."""
         return tuple(name for name in self.names(among) if all((name, *shown) in self._values for shown in methods))
 
     @cached_property
@@ -290,10 +276,10 @@ STAY_THETAS = ("mcar:0.2", "mcar:0.4", "mcar:0.8")
 
 
 def settings_looked_at(seen: Evidence) -> pl.DataFrame:
-    """Every setting whose trials a verdict looks at, with the draw that chose it, and among what.
+    """Return every setting whose trials a verdict looks at, with the draw that chose it, and among which it was chosen.
 
-    The chosen one of each method; and where the paper looks at staying, also those of the greedy agent and of the other
-    one, staying allowed and not: there ``among`` says what was held fixed.
+    These are the setting chosen for each method among all and, where the paper looks at staying, the ones chosen with
+    staying and ε held fixed: then ``among`` says at which values.
     """
     narrow = replace(
         seen,

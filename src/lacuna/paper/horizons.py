@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -37,7 +37,7 @@ JUDGED = (2_000, 10_000, 50_000)
 """Where planning is judged against not planning."""
 
 Outcome = Literal["clearly ahead", "level", "clearly behind"]
-OUTCOMES: tuple[Outcome, ...] = ("clearly ahead", "level", "clearly behind")
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ def judge_cells(cells: Sequence[Cell]) -> Verdicts:
 
 
 def judged_apart(verdicts: Verdicts) -> Verdicts:
-    """Correct for the cells of each horizon only, as if it were the only one: less careful, for those who ask."""
+    """Correct for the cells of each horizon only, as if it were the only one: less strict, for comparison."""
     found: dict[tuple[str, str, int], Judged] = {}
     for horizon in dict.fromkeys(key[2] for key in verdicts):
         here = {key: judged for key, judged in verdicts.items() if key[2] == horizon}
@@ -174,9 +174,9 @@ def counts(verdicts: Verdicts) -> dict[int, Counter[str]]:
 
 
 def gap_closed(cell: Cell) -> Interval | None:
-    """Return the part of the way from ours without planning to `REACHABLE` that planning goes, in reward per episode.
+    """Return the share of the gap from ours without planning to `REACHABLE` that planning closes.
 
-    None if one of the three was not run, or if there is no way ahead.
+    It is counted in reward per episode. None if one of the three was not run, or if there is no gap.
     """
     if not {PLANNED, WITHOUT, REACHABLE} <= cell.per_episode.keys():
         return None

@@ -17,7 +17,7 @@ from lacuna.paper.charts import BEYOND, FIGURES, FigureOfPaper, optimum, reward_
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons
 from lacuna.paper.diagrams import drawings
-from lacuna.paper.evidence import BASELINES, DRAWS, MI_SYNTHETIC, READINGS, REWARD, SELECTIONS, Draw, Evidence, Shown
+from lacuna.paper.evidence import BASELINES, DRAWS, MI_SYNTHETIC, READINGS, REWARD, SELECTIONS, Evidence, Shown
 from lacuna.paper.horizons import Cell, judge_cells
 from lacuna.paper.points import Wanted, by_rate
 from lacuna.paper.tables import (
@@ -37,6 +37,7 @@ from lacuna.report.forest import bar
 from lacuna.report.page import Figure, Page, Section, Switch, details, facts, numbers, paragraphs, when
 from lacuna.report.styles import DARK, in_dark
 from lacuna.report.tables import Text, joined, table
+from lacuna.study.selection import Draw
 
 Shows = Mapping[tuple[str, ...], Evidence]
 """What the page shows, by the options of its switches."""
@@ -302,8 +303,8 @@ def _horizons(folder: Path, cells: Sequence[Cell], about: Mapping[str, Any]) -> 
             "average over all steps so far. The dotted line is that policy. The yardstick, dashed, knows the model and "
             "the mechanism."
         )
-        subject, files = "Regret at short horizons", _links("horizons")
-        figure = Figure("horizons", outcome(verdicts), caption, {(): spec}, {(): files}, subject).html()
+        subject, links = "Regret at short horizons", _links("horizons")
+        figure = Figure("horizons", outcome(verdicts), caption, {(): spec}, {(): links}, subject).html()
     return horizons_section(cells, verdicts, figure, reduced=about.get("form") == "reduced")
 
 

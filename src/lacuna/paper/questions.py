@@ -1,4 +1,4 @@
-"""What is asked of the runs: by how much one method exceeds another, and what is no plain difference of two.
+"""What is asked of the runs: by how much one method exceeds another, and questions that are not a plain difference.
 
 What the paper's words mean in numbers was fixed beforehand, each with its reason. The scale: a step on land costs 1, a
 step in water 10, the goal pays 100. The best policy that knows everything earns 90.99 an episode, in about ten steps,
@@ -115,7 +115,7 @@ def losses(seen: Evidence) -> Iterator[Ask]:
 
 
 def ratios(seen: Evidence) -> Iterator[Ask]:
-    """How many times the bad steps and the steps of multiple imputation two baselines need."""
+    """The bad steps and the path lengths of two baselines, divided by those of multiple imputation."""
     for other in (MISSING, V1):
         for measure in (WATER, PATH):
             ratio = seen.mean(other, GROWN, measure) / seen.mean(MI_SYNTHETIC, GROWN, measure)
@@ -212,7 +212,7 @@ def gains_of_mixing(seen: Evidence) -> Iterator[Ask]:
     for model in MODELS:
         for K in (5, 10):
             plain, mixed = Shown(model, K), Shown(model, K, 0.1)
-            where = seen.where(plain, mixed, among=seen.settings)
+            where = seen.where(plain, mixed, among=seen.kinds)
             gain = seen.mean(mixed, where) - seen.mean(plain, where)
             yield Ask(f"{mixed} − without", gain, SIMILAR, PER_EPISODE)
 

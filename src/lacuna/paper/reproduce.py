@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -25,18 +25,18 @@ from lacuna import __version__
 from lacuna.files import write_whole
 from lacuna.frontier import studies as frontier
 from lacuna.frontier.section import FILE
+from lacuna.frontier.studies import Form
 from lacuna.paper.claims import judge
 from lacuna.paper.comparison import Comparisons, against_tuned, against_untuned
-from lacuna.paper.evidence import DRAWS, Draw, Evidence, Reading, Selection, settings_looked_at
+from lacuna.paper.evidence import DRAWS, Evidence, Reading, Selection, settings_looked_at
 from lacuna.paper.horizons import Cell, as_data, cells_of
 from lacuna.paper.page import write_page
 from lacuna.paper.verdicts import Finding
 from lacuna.study.engines import Local
 from lacuna.study.runner import Progress, run_studies
+from lacuna.study.selection import Draw
 from lacuna.study.spec import Study
 from lacuna.study.store import Store, export
-
-Form = Literal["full", "reduced"]
 
 FOLDER = Path(__file__).with_name("studies")
 NAMES = ("mcar", "mcolor", "mfog", "choosing-k", "mixing", "stay")
@@ -81,7 +81,7 @@ def tuning_studies(studies: Sequence[Study], draws: Sequence[Draw]) -> list[Stud
 
 
 def _on(trials: Sequence[int]) -> dict[str, int]:
-    """Say in the words of a study which trials it has; they follow each other."""
+    """Return the keys of a study file for these trials, which follow each other."""
     return {"first_trial": trials[0], "trials": len(trials)}
 
 
@@ -258,9 +258,10 @@ def write_up(gathered: Gathered) -> tuple[list[Finding], tuple[Path, ...]]:
     write_whole(claims, f"{text},\n{_choices(gathered)}\n}}\n".encode())
     short = {"form": request.form} | as_data(gathered.horizons)
     write_whole(horizons, f"{json.dumps(short, indent=1, ensure_ascii=False)}\n".encode())
-    more = [] if gathered.frontier is None else [out / FILE]
-    for path in more:
-        frontier.write(gathered.frontier or {}, path)
+    more: list[Path] = []
+    if gathered.frontier is not None:
+        more = [out / FILE]
+        frontier.write(gathered.frontier, out / FILE)
     page = write_page(out, table, findings, compared, gathered.about, gathered.draws, gathered.horizons)
     return findings, (results, claims, horizons, *more, page)
 

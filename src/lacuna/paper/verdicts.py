@@ -29,7 +29,7 @@ Verdict = Literal["supported", "not supported", "undecided"]
 
 @dataclass(frozen=True)
 class Sample:
-    """One number per trial, in the order of trials; not a number where something is missing, with words for what."""
+    """One number per trial, in the order of trials: NaN where something is missing, and `gaps` says what."""
 
     values: NDArray[np.float64]
     gaps: tuple[str, ...] = ()

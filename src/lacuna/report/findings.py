@@ -145,7 +145,7 @@ def count_leads(cases: Sequence[tuple[Values, Sequence[Values]]]) -> Lead:
 
 
 def on_lead(who: str, whom: str, found: Lead, where: str) -> str:
-    """Say how often one is clearly ahead of every one of some others, and how often clearly behind one of them.
+    """Say how often a series is clearly ahead of all of some others, and how often clearly behind one of them.
 
     Examples
     --------

@@ -286,7 +286,7 @@ class _Shown:
         parts += [
             details(f"The file {name}", Markup("<pre>{}</pre>").format(text)) for name, text in about.files.items()
         ]
-        parts.append(facts(list(_facts(runs))))
+        parts.append(facts(list(_facts(runs, self.measures[0]))))
         chosen = self.outcomes.chosen
         if chosen is not None:
             rows = [["–" if value is None else value for value in row] for row in chosen.iter_rows()]
@@ -321,7 +321,7 @@ def _number(value: float | None) -> float | Cell:
     return Cell("–", None) if value is None else value
 
 
-def _facts(runs: pl.DataFrame) -> Iterator[tuple[Text, Text]]:
+def _facts(runs: pl.DataFrame, first: Measure) -> Iterator[tuple[Text, Text]]:
     lengths = ", ".join(f"{n:,}" for n in runs["steps"].unique().sort())
     yield "Runs", f"{runs.height:,} of {lengths} steps"
     yield "Trials", trials_text(runs["trial"].unique().sort().to_list())
@@ -329,9 +329,5 @@ def _facts(runs: pl.DataFrame) -> Iterator[tuple[Text, Text]]:
         if name in runs.columns and runs[name].drop_nulls().len():
             yield words, ", ".join(sorted(set(runs[name].drop_nulls())))
     yield "Time of all runs", f"{duration(float(runs['seconds'].sum()))} of one core"
-    yield (
-        "Measure shown first",
-        PER_EPISODE.name
-        if not (runs["episodes"] == 0).any()
-        else ("reward per step, as some runs completed no episode"),
-    )
+    why = "" if first == PER_EPISODE else ", as some runs completed no episode"
+    yield "Measure shown first", first.name + why

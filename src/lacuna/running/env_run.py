@@ -44,7 +44,8 @@ class EnvRun:
     def __init__(self, problem: AnyProblem, method: AnyMethod, *, seed: int = 0) -> None:
         if method.method in YARDSTICKS:
             raise ValueError(
-                f"{method.method} is a yardstick, which needs a world given as arrays; {problem.world} is none"
+                f"{method.method} is a yardstick, which needs a world given as arrays; here {problem.world} is run as "
+                "an environment"
             )
         self.method = method.method
         self.seed = whole_number("seed", seed, 0)

@@ -17,7 +17,7 @@ from lacuna.validation import extras_named
 if TYPE_CHECKING:
     from lacuna.mdp.solve import Solution
 
-NOBODY = -1
+NOWHERE = -1
 """Where the pathways of a yardstick are before its first episode."""
 
 
@@ -69,7 +69,7 @@ def knowledge_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> K
         )
     start_probability = np.array([p for start in mdp.starts for p in start.values()], dtype=np.float64)
     chain = np.ones((1, 1)) if mechanism.chain is None else mechanism.chain.copy()
-    here, here_next = (np.full(settings.pathways, NOBODY, dtype=np.int64) for _ in range(2))
+    here, here_next = (np.full(settings.pathways, NOWHERE, dtype=np.int64) for _ in range(2))
     belief, ahead = (np.zeros(belief_shape(mdp, mechanism, settings)) for _ in range(2))
     return Knowledge(
         int(method.knows), method.uses_rewards, mdp.probability, start_probability, chain, q, steps, policy, here,

@@ -21,7 +21,7 @@ def play(
     Parameters
     ----------
     env, agent, steps
-        Who plays, where, and how long.
+        The environment, the agent that plays in it, and the number of steps.
     seed
         For the first reset of the environment.
     resume

@@ -117,7 +117,7 @@ class Run:
 
     @property
     def entry(self) -> Entry:
-        """That of the player, whose arrays the compiled loop shares."""
+        """The entry of the player, whose arrays the compiled loop shares."""
         return self.player.entry
 
     @exclusive

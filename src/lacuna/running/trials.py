@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -60,7 +60,7 @@ def run_trial(
     Figures
     -------
     mean_total_reward
-        Mean total reward of the completed episodes; none if there is none.
+        Mean total reward of the completed episodes; None if there are none.
     mean_bad_steps
         Mean number of bad steps, as the world flags them, of the completed episodes.
     mean_path_length
@@ -94,7 +94,7 @@ def run_trial(
     cut_bad_steps
         Bad steps of the episodes that were cut off.
     guessed_right
-        Share of hidden components that the pathways guessed right; none for methods that do not guess.
+        Share of hidden components that the pathways guessed right; None for methods that do not guess.
     weight_on_truth
         Share of pathways in the true state, where something was hidden.
     calibration_error
@@ -178,7 +178,8 @@ class SeedlessTrial(NamedTuple):
     settings: AnyMethod
     steps: int
     driver: str = "compiled"
-    times: Iterable[int] = ()
+    times: Sequence[int] = ()
+    """Read once for every seed, so it must not be an iterator."""
 
 
 def run_seeds(

@@ -56,7 +56,7 @@ class RunSpec:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
     def _unusual_settings(self) -> dict[str, Any]:
-        # The method is beside the settings too; names of runs must not change because it would do once.
+        # The method stands beside the settings too. Leaving it out of one place would rename all runs.
         method = self.settings.method
         return self.settings.unusual() | ({"method": method} if method != Settings().method else {})
 

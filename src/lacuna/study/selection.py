@@ -46,6 +46,13 @@ class Columns(NamedTuple):
 COLUMNS = Columns()
 
 
+class Draw(NamedTuple):
+    """Trials on which settings are chosen, and fresh trials on which what was chosen is reported."""
+
+    tuning: tuple[int, ...]
+    fresh: tuple[int, ...]
+
+
 def with_open_episode(table: pl.DataFrame) -> pl.DataFrame:
     """Add the three measures with the open episode counted as one that ended at the horizon.
 

@@ -200,7 +200,7 @@ class Study:
 
     @classmethod
     def from_note(cls, note: Mapping[str, Any], name: str) -> Study:
-        """Return the study that `to_note` described. Nothing is imported: a folder of results is not a user's word."""
+        """Return the study that `to_note` described. Nothing is imported: a folder of results must not run code."""
         if "expanded" not in note:
             return cls.from_data(note["study"], name)
         held = note["expanded"]
@@ -319,7 +319,7 @@ def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
 
 
 def _wrong_choices(data: Mapping[str, Any]) -> list[str]:
-    """A sentence for every key of the grid and the methods that is no setting, and every value that none takes."""
+    """A sentence for every key of the grid and the methods that is not a setting, and for every invalid value."""
     methods = data.get("methods")
     tables: list[tuple[tuple[int | str, ...], Any]] = [(("grid",), data.get("grid"))]
     tables += [(("methods", i), table) for i, table in enumerate(methods if isinstance(methods, list) else [])]

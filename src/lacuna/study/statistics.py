@@ -210,7 +210,8 @@ def tasks_interquartile_difference(a: NDArray[Any], b: NDArray[Any], level: floa
     x, y = (np.asarray(scores, dtype=np.float64) for scores in (a, b))
     if x.ndim != 2 or x.shape != y.shape or not x.size or not np.isfinite([x, y]).all():
         raise ValueError(
-            f"scores of shapes {x.shape} and {y.shape} are no two tables of finite numbers, a row per trial"
+            f"scores have the shapes {x.shape} and {y.shape}; they must be two tables of finite numbers of one shape, "
+            "a row per trial"
         )
     n = x.shape[0]
     estimate = float(_middle(x) - _middle(y))

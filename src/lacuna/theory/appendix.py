@@ -15,13 +15,12 @@ from lacuna.theory.statement import DECLARED, STANDARD_ERRORS, WORDS, Check, Con
 LEAST_EFFORT, MOST_EFFORT = 0.01, 10.0
 """With less, a simulation has too few paths for a standard error; with more, it takes hours."""
 
-
 STATEMENTS = tuple(DECLARED[texts["id"]] for part in WORDS["parts"] for texts in part["statements"])
 """In the order of the appendix."""
 
 
 def check_effort(effort: float) -> None:
-    """Refuse a size of the simulations that cannot be."""
+    """Refuse an effort outside the allowed range."""
     if not LEAST_EFFORT <= effort <= MOST_EFFORT:
         raise ValueError(f"effort is {effort}; it must be between {LEAST_EFFORT:g} and {MOST_EFFORT:g}")
 
@@ -64,7 +63,7 @@ def examine(
 
 
 def as_data(conclusions: Iterable[Conclusion], curves: Iterable[Curves], *, effort: float, seed: int) -> dict[str, Any]:
-    """Everything the page says, for programs."""
+    """Return everything the page says as plain data."""
     return {
         "lacuna": __version__,
         "seed": seed,

@@ -10,7 +10,7 @@ from math import exp
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lacuna.kernels.compiled import kernel
 from lacuna.theory.measuring import Floats, blocks, generator
@@ -80,7 +80,7 @@ def place(u: float, cumulative: Floats) -> int:
 
 @kernel
 def guess_weight(s: int, c: int, a: int, r: float, world: World, rule: Rule, tables: Tables) -> float:
-    """How likely a guess is, up to a factor."""
+    """How likely a guess is, up to a constant factor."""
     if rule.guess_from == SEEN_SHARES:
         seen = 0.0
         for n in tables.n[c, s]:
@@ -202,7 +202,9 @@ def follow_bandit(
         losses[i] = follow_path(numbers[i], noise[i], world, rule, guesses, own)
 
 
-def make_world(contexts: object, states: object, hidden: object, means: object, spreads: object = 1.0) -> World:
+def make_world(
+    contexts: ArrayLike, states: ArrayLike, hidden: ArrayLike, means: ArrayLike, spreads: ArrayLike = 1.0
+) -> World:
     """Build a world from shares p(c), p(s | c), rates of hiding, mean rewards and their spreads, broadcast as needed.
 
     Examples
@@ -226,8 +228,10 @@ def make_world(contexts: object, states: object, hidden: object, means: object, 
     )  # fmt: skip
 
 
-def make_rule(kind: int, world: World, *, epsilon: float = 0.0, K: int = 1, guess_from: int = SEEN_SHARES,
-              table: object = None, on_guess: bool = False) -> Rule:  # fmt: skip
+def make_rule(
+    kind: int, world: World, *, epsilon: float = 0.0, K: int = 1, guess_from: int = SEEN_SHARES,
+    table: ArrayLike | None = None, on_guess: bool = False,
+) -> Rule:  # fmt: skip
     """Build a rule; without a table, a fixed one acts uniformly."""
     C, S, A = world.means.shape
     shares = np.full(A, 1 / A) if table is None else np.asarray(table, dtype=float)

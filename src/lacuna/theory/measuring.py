@@ -35,6 +35,20 @@ def blocks(
 ) -> Iterator[tuple[slice, Floats, Floats]]:
     """Yield random numbers for paths, in blocks that fit into the processor's cache.
 
+    Parameters
+    ----------
+    rng
+        Where they come from.
+    paths
+        How many paths there are.
+    uniform, normal
+        How many uniform and how many standard normal numbers each path needs.
+
+    Yields
+    ------
+    slice, array, array
+        Some paths, and their uniform and normal numbers, a row per path. The next block overwrites the arrays.
+
     Examples
     --------
     >>> [(some, numbers.shape) for some, numbers, _ in blocks(generator(0), 3, 1 << 17)]
@@ -80,7 +94,7 @@ def ratio_of_means(above: Floats, below: Floats) -> tuple[float, float]:
 
 
 def slope_of_means(values: Floats, factor: float) -> tuple[float, float]:
-    """Exponent e such that the mean falls like time to the power -e, and its standard error.
+    """Return the exponent e such that the mean falls like time to the power -e, and its standard error.
 
     The columns of `values` are two times, the second `factor` times the first.
     """

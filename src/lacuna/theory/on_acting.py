@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lacuna.theory.bandit import (
     FIXED,
@@ -32,7 +33,7 @@ RULES = (OBSERVED_MEANS, MISSING_AS_STATE, IMPUTED_MEANS)
 _ROUNDING = 1e-12
 
 
-def _world(hide: object) -> World:
+def _world(hide: ArrayLike) -> World:
     return make_world([1.0], SHARES, hide, MEANS[None])
 
 
@@ -66,7 +67,7 @@ def limit_loss(case: Case) -> float:
 
 
 def _as_in_the_text(case: Case) -> float:
-    """The text under the equations calls the second rule the third and the third the second."""
+    """The same with the second and the third rule swapped, as in the text under the equations."""
     swapped = {OBSERVED_MEANS: OBSERVED_MEANS, MISSING_AS_STATE: IMPUTED_MEANS, IMPUTED_MEANS: MISSING_AS_STATE}
     return limit_loss({**case, "rule": swapped[int(case["rule"])]})
 
@@ -83,7 +84,7 @@ def action_rules(effort: float, seed: int) -> Iterator[Measurement]:
     """Loss of each rule, from means learned with actions at random; then with y hidden more often than x."""
     paths = max(25, int(100 * effort))
 
-    def losses(p_m: float, hide: object, kinds: tuple[int, ...], skewed: float) -> Iterator[Measurement]:
+    def losses(p_m: float, hide: ArrayLike, kinds: tuple[int, ...], skewed: float) -> Iterator[Measurement]:
         world = _world(hide)
         rule = make_rule(FIXED, world, guess_from=TRUE_SHARES)
         tables, _ = run_bandit(world, rule, 16_000, paths, seed, "rules", p_m, skewed)

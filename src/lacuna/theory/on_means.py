@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import inf
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from lacuna.theory.bandit import (
@@ -63,11 +64,11 @@ def _conditioned(case: Case) -> float:
     return float(case["sigma"] ** 2 * truncated_inverse(int(case["t"]), case["share"]))
 
 
-def _world(hide: object = P_M) -> World:
+def _world(hide: ArrayLike = P_M) -> World:
     return make_world([1.0], SHARES, hide, MEANS[None], SPREADS[None])
 
 
-def _fixed(effort: float, seed: int, hide: object = P_M, steps: int = STEPS) -> Tables:
+def _fixed(effort: float, seed: int, hide: ArrayLike = P_M, steps: int = STEPS) -> Tables:
     """Tables after steps whose actions follow the fixed table."""
     world = _world(hide)
     rule = make_rule(FIXED, world, table=TABLE, guess_from=TRUE_SHARES)
@@ -181,7 +182,7 @@ _WAYS = ((1, TRUE_SHARES, "K = 1, guesses from p"), (5, SEEN_SHARES, "K = 5, gue
 _LOOKING = "guesses that look at the reward"
 
 
-def _guessed(effort: float, seed: int, K: int, guess_from: int, hide: object = P_M) -> Tables:
+def _guessed(effort: float, seed: int, K: int, guess_from: int, hide: ArrayLike = P_M) -> Tables:
     """Tables after steps whose actions follow the fixed table, also on a guess."""
     world = _world(hide)
     rule = make_rule(FIXED, world, table=TABLE, guess_from=guess_from, K=K, on_guess=guess_from != GIVEN_REWARD)

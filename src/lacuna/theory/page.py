@@ -71,7 +71,7 @@ def write_page(conclusions: Sequence[Conclusion], curves: Iterable[Curves], fold
 
 
 def page_of(conclusions: Sequence[Conclusion], figures: Mapping[str, Figure], paper: str = "") -> Page:
-    """The page, from conclusions and drawn figures, with a link to the paper's page if its address is given."""
+    """Make the page from conclusions and drawn figures, with a link to the paper's page if its address is given."""
     by_id = {conclusion.statement.id: conclusion for conclusion in conclusions}
     sections = [Section("statements", "Statements", _overview(conclusions))]
     for part in WORDS["parts"]:

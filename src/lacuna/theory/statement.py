@@ -69,7 +69,7 @@ class Measurement:
     scale
         What a tolerance is compared with when the predicted value is near zero; 0 compares with the prediction alone.
     broken
-        Whether an assumption was broken on purpose: the formula should then disagree.
+        Whether an assumption was broken on purpose; the formula should then disagree.
     """
 
     what: str
@@ -211,7 +211,7 @@ def check_formula(formula: Formula, measurement: Measurement) -> Check:
     'agrees'
     >>> check_formula(half, Measurement("a loaded coin", {}, 0.61, 0.01)).agreement
     'disagrees'
-    >>> check_formula(half, Measurement("two throws", {}, 1.0, 0.35)).agreement
+    >>> check_formula(half, Measurement("two tosses", {}, 1.0, 0.35)).agreement
     'undecided'
     """
     predicted = formula.value(measurement.case)
@@ -242,7 +242,7 @@ def conclude(statement: Statement, measurements: Iterable[Measurement]) -> Concl
     >>> from lacuna.theory.on_updates import fractional_rate
     >>> third, half = Formula("1/3", lambda case: 1 / 3), Formula("1/2", lambda case: 1 / 2)
     >>> heads = replace(fractional_rate, title="The share of heads", printed=third, right=half)
-    >>> conclude(heads, [Measurement("10,000 throws", {}, 0.503, 0.005)]).status
+    >>> conclude(heads, [Measurement("10,000 tosses", {}, 0.503, 0.005)]).status
     'refuted as printed, corrected'
     """
     measured = tuple(measurements)

@@ -19,7 +19,8 @@ class Tuples(NamedTuple):
     """How tuples (s, a, s') arrive, and how incomplete ones are filled in.
 
     `p` is the probability of the next state in question, `seen` and `seen_other` those of observing s' when it is that
-    state and when it is another one (equal under MAR). An incomplete tuple counts `weight` for each of its K draws.
+    state and when it is another one (equal under MAR). An incomplete tuple counts `weight` for each of its K draws, and
+    adds `whole` to the denominator.
     """
 
     kind: int
@@ -35,7 +36,7 @@ def tuples(
     kind: int, p: float, p_o: float, K: int, *, seen_other: float | None = None, weight: float | None = None,
     whole: float = 0.0,
 ) -> Tuples:  # fmt: skip
-    """Tuples that are complete with probability `p_o`; K = 0 stands for infinitely many draws.
+    """Describe tuples that are complete with probability `p_o`; K = 0 stands for infinitely many draws.
 
     `weight` is that of one draw, 1/K unless said otherwise; `whole` is what an incomplete tuple adds to the
     denominator, the weight of all its draws unless said otherwise.
@@ -67,9 +68,8 @@ def binomial(u: float, K: int, p: float) -> int:
 def follow_tuples(numbers: Floats, rule: Tuples, marks: NDArray[np.int64], out: Floats) -> None:
     """Follow one path per row of `numbers`, noting at each mark the imputing and the complete-case estimates.
 
-    The first tuple is complete, so that there always is an estimate to impute with; an oracle needs none. Two
-    numbers are used per tuple: one says whether it is the state in question and whether it is observed, one fills
-    it in.
+    The first tuple is complete, so that there is always an estimate to impute with; an oracle needs none. Two numbers
+    are used per tuple: one decides the next state and whether it is observed, one fills it in.
     """
     hit_seen = rule.p * rule.seen
     other_seen = rule.p + (1.0 - rule.p) * rule.seen_other

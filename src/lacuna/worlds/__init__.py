@@ -1,4 +1,4 @@
-"""The worlds that come with lacuna. A file here that declares one (`registry.world`) is found by itself."""
+"""The worlds that come with lacuna. A file here that declares one (`registry.world`) is found automatically."""
 
 from __future__ import annotations
 

@@ -73,9 +73,9 @@ class Ground(NamedTuple):
 class Lake:
     """Lake World with all its parameters; the defaults are the paper's.
 
-    The true state ``(row*n_columns + column)*2 + flooded`` shows ``(row, column, colour)``. Each step first the flood
-    may change, then the agent moves, then the wind blows; what the arrival pays is judged by the new map. The flood
-    carries on across episodes; a fresh world is flooded.
+    The true state ``(row*n_columns + column)*2 + flooded`` shows ``(row, column, colour)``. In a step the flood may
+    come or go, then the agent moves, then the wind blows. The reward depends on the cell reached, as the flood has left
+    it. The flood carries on across episodes; a fresh world is flooded.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Lake:
 
     @cached_property
     def _mdp(self) -> TabularMDP:
-        from lacuna.worlds.lake_picture import LakePainter, lake_drawing  # noqa: PLC0415  who draws a lake must know it first
+        from lacuna.worlds.lake_picture import LakePainter, lake_drawing  # noqa: PLC0415  it imports this module
 
         n_rows, n_columns = self.shape
         ptr, next_state, probability = _table(self)
@@ -229,8 +229,8 @@ class Lake:
 def _table(lake: Lake) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Sparse transitions ``(ptr, next_state, probability)``, likeliest first, then by next state.
 
-    Cells away from the edge all look alike, so outcomes are worked out once per kind of cell and stamped on all of
-    its cells at once. The rows of the goal are those of the start: the step after the goal is taken from there.
+    Cells away from the edge are all alike, so outcomes are computed once per kind of cell and copied to all its cells.
+    The rows of the goal are those of the start: the step after the goal is taken from there.
     """
     n_rows, n_columns = lake.shape
     steps = list(lake._moves.values())

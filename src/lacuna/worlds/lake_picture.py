@@ -21,10 +21,10 @@ PALETTE = {
     "green": "#a9d6a0", "orange": "#f5b95a", "red": "#d9604c", "water": "#1456b0", "home": "#1e703a", "ink": "#111111",
     "white": "#ffffff", "grid": "#8a918a", "agent": "#2c2c34", "hidden": "#7048a0", "unknown": "#cdcdcd",
 }  # fmt: skip
-"""Every colour of the drawing; those of the cells are apart in lightness too."""
+"""Every colour of the drawing; those of the cells differ in lightness too."""
 
 LETTERS = {colour: colour[0] for colour in COLOURS}
-"""What stands in a cell for its colour, for readers who cannot tell it; small, as G is the goal."""
+"""The letter of each colour, for readers who cannot tell colours apart; lower case, because G is the goal."""
 
 _GLYPHS = {
     "g": "..... ..... .#### #...# .#### ....# .###.",
@@ -35,7 +35,7 @@ _GLYPHS = {
     "?": ".###. #...# ....# ..##. ..#.. ..... ..#..",
     "≈": ".#... #.#.# ...#. ..... .#... #.#.# ...#.",
 }
-"""The letters that occur, 5 x 7."""
+"""The letters that occur, as seven rows of five dots."""
 
 _SHORE, _FRAME, _LINE = 0.1, 0.08, 0.02
 _FOG, _BAND = 0.62, 0.45
@@ -110,7 +110,7 @@ def _grid(n_rows: int, n_columns: int) -> Iterator[Box]:
 
 
 def _shore(water: NDArray[np.bool_]) -> Iterator[Box]:
-    """A strip in every cell of water along each neighbour that is none, corners and the edge of the map included."""
+    """A strip in each water cell along every neighbour that is not water, corners and the edge of the map included."""
     dry = ~np.pad(water, 1)
     strips = ((0.0, _SHORE), (0.0, 1.0), (1 - _SHORE, _SHORE))
     for row, column in np.argwhere(water).tolist():
@@ -174,10 +174,9 @@ class LakePainter:
 
     Notes
     -----
-    The agent stands where it truly is. What is hidden from it is marked: in the first line of a text by ``?``; in a
-    picture a hidden row by a dark band along the column, a hidden column by one along the row (where the agent might be
-    as far as that component tells), a hidden colour by a grey cell and a question mark on the agent. Fog is a white
-    haze in a picture, and ``?`` in a text.
+    The agent stands where it truly is. In a text, ``?`` marks hidden components in the first line, and fog. In a
+    picture, a dark band covers the cells where the agent might be: a column if the row is hidden, a row if the column
+    is. A hidden colour is a grey cell with a question mark on the agent. Fog is a white haze.
     """
 
     lake: Lake

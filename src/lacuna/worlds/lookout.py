@@ -14,7 +14,7 @@ _LOOK = 2
 
 @world("lookout", "lacuna/Lookout-v0", "a prize at one of two ends, and looking where has a price; closed form")
 def lookout(reach: int = 5, price: float = 2.0, prize: float = 10.0, slip: float = 0.1) -> TabularMDP:
-    """A path with a prize at one of its ends, left or right: a fair coin in the first step of an episode decides.
+    """A path with a prize at one of its ends: left or right, as a fair coin decides in the first step of an episode.
 
     The walker starts in the middle, `reach` cells from both ends. A step left or right costs 1 and fails with
     probability `slip`. The third action, looking, stays in place and costs `price`. The prize ends the episode; at the

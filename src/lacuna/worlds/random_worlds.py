@@ -40,7 +40,7 @@ def random_world(
     noise
         Probability that one component takes a random value.
     seed
-        Which world.
+        Seed of the draw: the same seed gives the same world.
 
     Examples
     --------

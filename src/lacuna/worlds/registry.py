@@ -155,12 +155,12 @@ def world(name: str, env_id: str, about: str) -> Callable[[Builder], Builder]:
 
 
 def find_world(name: str) -> World:
-    """Return the world called `name`, or a sentence with the choices.
+    """Return the world called `name`, or raise an error that lists the choices.
 
     A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``), a reference (``mine.worlds:maze``,
     ``maze.py:maze``) or an entry point of an installed package in the group ``lacuna.worlds``. Only what is named is
-    imported. A Gymnasium id takes a parameter of ours besides its own: ``bins``, one number or one for each component,
-    cuts real numbers, as those of ``CartPole-v1``, at quantiles of what a random policy sees.
+    imported. Besides its own parameters a Gymnasium id takes ``bins``, one number or one for each component. It cuts
+    real numbers, such as those of ``CartPole-v1``, at quantiles of what a random policy sees.
     """
     if name in WORLDS:
         return WORLDS[name]
@@ -245,7 +245,7 @@ def parse_world(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def world_env(world: str, render_mode: str | None = None, **parameters: Any) -> TabularEnv:
-    """Make the environment of a world known by name; what the worlds' ids of Gymnasium call.
+    """Make the environment of a world by its name: the entry point of the worlds' ids in Gymnasium.
 
     Examples
     --------

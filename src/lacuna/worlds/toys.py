@@ -51,7 +51,7 @@ def corridor(length: int = 5, slip: float = 0.1) -> TabularMDP:
 
 @world("field", "lacuna/Field-v0", "an open field crossed corner to corner, solved in closed form")
 def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
-    """An open field crossed from the top left to the bottom right corner, one step north, east, south or west.
+    """An open field crossed from the top left to the bottom right corner, one step up, right, down or left.
 
     Every step costs 1 and fails with probability `slip`. The optimal value is that of a `corridor` of the same distance
     to the goal.
@@ -91,10 +91,10 @@ def field(n_rows: int = 4, n_columns: int = 6, slip: float = 0.1) -> TabularMDP:
 
 @world("bandit", "lacuna/Bandit-v0", "a two-armed bandit with a context of two coins, solved in closed form")
 def bandit(pays: Sequence[Sequence[float]] = _BANDIT) -> TabularMDP:
-    """A two-armed bandit with a context of two coins (`sky`, `mood`), thrown anew for each episode of one step.
+    """A two-armed bandit with a context of two coins (`sky`, `mood`), tossed anew for each episode of one step.
 
     In context ``2*sky + mood`` arm `a` pays 1 with probability ``pays[context][a]``. The optimal value of a context
-    is the larger of its two probabilities, that of the start the mean over the four contexts.
+    is the larger of its two probabilities; that of the start is the mean over the four contexts.
 
     Parameters
     ----------
