@@ -291,6 +291,7 @@ def test_real_numbers_can_go_missing_but_drive_nothing() -> None:
     [
         ({"x": [1, None]}, {}, "the log has 2 rows; at least 30 are needed"),
         ({"x": [1]}, {}, "the log has 1 row; at least 30 are needed"),
+        ({"x": ["a"], "y": [0]}, {"sequence": "x"}, "the log has 1 row; at least 30 are needed"),
         ({}, {}, "the log has no columns"),
         (
             small(),
@@ -394,3 +395,17 @@ def test_every_model_of_any_log_is_a_mechanism_that_its_text_makes_again(rates: 
 
 def test_the_door_is_public() -> None:
     assert lacuna.from_masks is from_masks
+
+
+def test_the_verdict_says_what_the_best_model_leaves_out() -> None:
+    random = np.random.default_rng(0)
+    driver, value = random.integers(0, 3, 3000), random.integers(0, 2, 3000).astype(float)
+    burst = np.repeat(random.random(300) < 0.5, 10)
+    value[burst & (random.random(3000) < np.where(driver == 0, 0.15, 0.35))] = np.nan
+    fit = from_masks({"driver": driver, "value": value})
+    assert fit.best.kind == "bursts"
+    assert "The best model, bursts, leaves that out; mechanism(…, 'by') has it." in fit.verdict
+    assert fit.mechanism(Space((3, 2), ("driver", "value")), "by").label == "MAR"
+    assert fit.frame("bursts").schema["value"] == pl.Float64
+    assert fit.frame("by").schema["value"] == pl.String
+    assert "leaves that out" not in fit_of(MADE["by"]).verdict

@@ -20,6 +20,7 @@ from lacuna.methods.table import METHODS
 from lacuna.references import kept
 from lacuna.running.problems import EnvProblem, find_problem
 from lacuna.running.trials import run_trial, run_trials
+from lacuna.study.outcomes import of_latest_source
 from lacuna.study.runs import RunSpec
 from lacuna.study.selection import with_open_episode
 from lacuna.study.spec import StudyError
@@ -200,6 +201,7 @@ def test_a_study_with_all_four_is_killed_and_resumed_and_an_edited_module_makes_
     assert with_open_episode(table)["mean_total_reward_with_open"].null_count() == 0
 
     # Nothing is left to do; edited, what uses the module is new, and the rest is not.
+    before = Store.existing(tmp_path / "whole").studies()
     assert "holds 48 of 48 runs" in run(tmp_path, "run", study, "--out", "whole").stdout
     file.write_text(file.read_text().replace("self.pay * float", "-self.pay * float"))
     finish(tmp_path, "run", study, "--out", "whole")
@@ -211,6 +213,20 @@ def test_a_study_with_all_four_is_killed_and_resumed_and_an_edited_module_makes_
     walks = edited.filter(world=f"{parts}:Walk")
     assert (walks["reward_per_step"] > 0).sum() == (walks["reward_per_step"] < 0).sum() == 12
     assert "own: 48 of 48 runs" in run(tmp_path, "status", "whole").stdout
+
+    # What is told of the runs is told of the code as it is now.
+    after = Store.existing(tmp_path / "whole").studies()
+    latest = of_latest_source(edited, after)
+    assert latest.height == 48
+    assert (latest.filter(world=f"{parts}:Walk")["reward_per_step"] < 0).all()
+    assert of_latest_source(edited, [*before, *after]).equals(latest)
+    assert of_latest_source(edited, [*after, *before]).equals(table)
+    halfway = edited.filter((pl.col("trial") == 0) | ~pl.col("id").is_in(latest.filter(ours)["id"].to_list()))
+    assert of_latest_source(halfway, [*before, *after]).equals(latest.filter(~ours | (pl.col("trial") == 0)))
+    for words in (("report", "whole"), ("compare", "whole", "killed")):
+        told = run(tmp_path, *words)
+        assert told.returncode == 0
+        assert "44 runs of own code as it was before an edit left out" in told.stderr
 
     # A folder of results is not the user's word: looking at it imports nothing.
     file.write_text("raise SystemExit('imported')")

@@ -125,6 +125,15 @@ def test_what_cannot_be_imported_is_told_in_a_sentence_and_leaves_nothing(here: 
     assert left == ({word} if name == "mase" else set())
 
 
+def test_a_script_that_names_itself_while_it_is_imported_is_refused(here: Path) -> None:
+    (here / "script.py").write_text("from lacuna.references import load\nwith open('ran', 'a') as ran:\n"
+                                    "    ran.write('.')\nload('script.py:x')\n")  # fmt: skip
+    with pytest.raises(ValueError, match=r"script\.py names itself while it is being imported") as told:
+        load("script.py:x")
+    assert one_sentence(told.value)
+    assert (here / "ran").read_text() == "."
+
+
 def test_a_module_that_failed_can_be_mended(here: Path) -> None:
     parts = write_parts(here, "1 / 0")
     with pytest.raises(ValueError, match="ZeroDivisionError"):

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -262,6 +263,68 @@ def test_means_far_below_the_others_are_left_out_in_a_close_up_that_the_caption_
     assert visit.troubles == []
     visit.context.close()
     assert "A close-up" not in report(runs, tmp_path / "near.html").read_text(encoding="utf-8")
+
+
+def test_a_mean_whose_interval_reaches_the_others_is_not_far_below(tmp_path: Path) -> None:
+    far = study_rows.study({"a": 30.0, "b": 29.9, "c": 20.0}, TASKS[:1], trials=20)
+    near = study_rows.study({"a": 30.0, "b": 29.9, "c": 20.0}, TASKS[:1], trials=3, spread=12.0)
+    assert "A close-up" in report(far, tmp_path / "far.html").read_text(encoding="utf-8")
+    assert "A close-up" not in report(near, tmp_path / "near.html").read_text(encoding="utf-8")
+
+
+def test_a_close_up_of_one_measure_is_not_told_of_another(browser: Browser, tmp_path: Path) -> None:
+    rows = study_rows.study({"best": 30.0, "good": 29.0, "lost": -900.0}, TASKS[:2])
+    path = report(rows.with_columns(reward_per_step=pl.lit(0.5)), tmp_path / "page.html")
+    visit = Visit(browser, path.as_uri(), viewport=WIDE)
+    draw_all(visit.page)
+    told = visit.page.locator("#figure-rewards").get_by_text("A close-up leaves out")
+    expect(told).to_be_visible()
+    visit.page.get_by_text("reward per step", exact=True).first.click()
+    expect(told).to_be_hidden()
+    visit.context.close()
+
+
+def test_intervals_of_categories_are_whole(browser: Browser, tmp_path: Path) -> None:
+    rows = study_rows.study({"a": 30.0, "b": 29.9, "c": 25.0}, [TASKS[3]], trials=3, spread=12.0)
+    visit = Visit(browser, report(rows, tmp_path / "page.html").as_uri(), viewport=WIDE)
+    draw_all(visit.page)
+    _, text = downloaded(visit.page, "rewards", "CSV")
+    ends = [float(row[name]) for row in csv.DictReader(io.StringIO(text)) for name in ("low", "high")]
+    ticks = visit.page.locator("#figure-rewards [aria-label^='X-axis'] .role-axis-label text").all_text_contents()
+    shown = [float(tick.replace("−", "-")) for tick in ticks]
+    step = shown[1] - shown[0]
+    assert shown[0] - step < min(ends)
+    assert max(ends) < shown[-1] + step
+    visit.context.close()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_a_long_title_of_a_panel_keeps_to_its_panel(size: Any, browser: Browser, tmp_path: Path) -> None:
+    world, parameters = "mine.worlds_of_water:river", '{"length": 8, "slip": 0.4}'
+    tasks = [{"world": world, "parameters": parameters, "missingness": f"mine.masks:fog,extra=0.{i}"} for i in (2, 6)]
+    visit = Visit(browser, report(study_rows.study({"a": 1.0, "b": 2.0}, tasks), tmp_path / "page.html").as_uri(),
+                  viewport=size)  # fmt: skip
+    draw_all(visit.page)
+    for name in ("curves", "rewards"):
+        boxes = visit.page.locator(f"#figure-{name} .role-title-text text").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).map(box => [box.left, box.right, box.top, box.bottom])"
+        )
+        assert boxes
+        width = visit.page.locator(f"#figure-{name} .drawing").evaluate("one => one.getBoundingClientRect().right")
+        assert all(right <= width for _, right, _, _ in boxes)
+        apart = [
+            a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
+            for i, a in enumerate(boxes) for b in boxes[:i]
+        ]  # fmt: skip
+        assert all(apart)
+    assert overflow(visit.page) <= 0
+    visit.context.close()
+
+
+def test_worlds_with_other_parameters_are_other_worlds(tmp_path: Path) -> None:
+    tasks = [{"parameters": f'{{"length": {n}}}'} for n in (5, 8)]
+    text = report(study_rows.study({"a": 1.0, "b": 2.0}, tasks), tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 methods in 2 tasks (2 worlds, 1 kind of missingness)" in text
 
 
 def test_a_notebook_gets_a_chart(runs: pl.DataFrame) -> None:

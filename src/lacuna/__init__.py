@@ -151,3 +151,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'lacuna' has no attribute {name!r}")
     with extras_named():
         return getattr(import_module(f"lacuna.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

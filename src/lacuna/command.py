@@ -105,17 +105,23 @@ def study_compare(
     from rich.console import Console
     from rich.table import Table
 
+    from lacuna.study.outcomes import left_out, of_latest_source
     from lacuna.study.store import Store
     from lacuna.study.store_comparison import HEADS, compare_stores
 
     page = None if out is None else _page_to_write(out)
     names = (str(first), str(second))
     stores = [Store.existing(name) for name in names]
-    found = compare_stores(*(store.table() for store in stores))
+    stored = [store.table() for store in stores]
+    latest = [of_latest_source(runs, store.studies()) for runs, store in zip(stored, stores, strict=True)]
+    found = compare_stores(*latest)
     for path in (path for store in stores for path in store.damaged):
         typer.echo(f"a damaged file was set aside as {path}", err=True)
     for sentence in found.sentences(names):
         typer.echo(sentence)
+    for name, every, runs in zip(names, stored, latest, strict=True):
+        for sentence in left_out(every.height - runs.height):
+            typer.echo(f"lacuna: {name}: {sentence}", err=True)
     table = Table(*HEADS, title=f"{found.measure.name}, paired by trial", title_justify="left")
     for one in found.compared():
         mean, low, high, n = one.apart

@@ -23,6 +23,9 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], check: Callable[[]
     Content that is too large for memory comes in parts. `check` is called, and may raise, when nobody else can replace
     the file before this does.
     """
+    if path.is_dir() or not path.parent.is_dir():
+        why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise FileNotFoundError(f"{path} cannot be written: {why}")
     with _unfinished(path) as (part, file):
         try:
             if check is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from lacuna.validation import nearest, shown
+from lacuna.validation import nearest, of_kind, shown
 
 Frozen = tuple[tuple[str, Any], ...]
 """Parameters sorted by name, with tuples for lists."""
@@ -34,6 +34,7 @@ def parse_call(text: str, what: str = "text") -> tuple[str, dict[str, Any]]:
     >>> parse_call("mine.worlds:maze,size=5,walls=[1, 2],kind=open")
     ('mine.worlds:maze', {'size': 5, 'walls': (1, 2), 'kind': 'open'})
     """
+    of_kind(f"the {what}", text, str, "a text, NAME[,PARAMETER=VALUE,…]")
     name, *given = _split(text)
     parameters: dict[str, Any] = {}
     for part in given:

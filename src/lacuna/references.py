@@ -275,6 +275,11 @@ def _from_file(path: str) -> ModuleType:
     if path in _files:
         return _files[path]
     name = f"_lacuna_{hashlib.sha256(path.encode()).hexdigest()[:16]}"
+    if name in sys.modules:
+        raise _RefusedError(
+            f"{Path(path).name} names itself while it is being imported; put what it runs under "
+            "if __name__ == '__main__':"
+        )
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise _RefusedError(f"{path} is no Python file")

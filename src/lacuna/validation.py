@@ -109,6 +109,19 @@ def one_of(what: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{what} is {shown(value)}{nearest(value, names)}; it must be one of {', '.join(names)}")
 
 
+def of_kind(what: str, value: object, kind: Any, wanted: str) -> None:
+    """Refuse a value of another kind.
+
+    Examples
+    --------
+    >>> of_kind("world", "lake", Mapping, "a mapping")
+    Traceback (most recent call last):
+    TypeError: world is 'lake'; it must be a mapping
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{what} is {shown(value)}; it must be {wanted}")
+
+
 def parameter_types(what: str, build: Callable[..., Any]) -> dict[str, Any]:
     """Return the type of every parameter of a function or class, or raise an error if one cannot be declared.
 

@@ -16,6 +16,7 @@ from lacuna.kernels.streams import Stream, Uniforms
 from lacuna.missingness.cover import Encoding
 from lacuna.missingness.mechanism import Hiding, Mechanism, RateBy, hide
 from lacuna.missingness.wrapper import MissingObservation
+from lacuna.validation import of_kind
 
 
 def check_mechanism(mechanism: Mechanism, seed: int = 0) -> None:
@@ -43,6 +44,7 @@ def check_mechanism(mechanism: Mechanism, seed: int = 0) -> None:
     >>> from lacuna.missingness import mcar
     >>> check_mechanism(mcar(3, 0.4))
     """
+    of_kind("mechanism", mechanism, Mechanism, "a Mechanism, e.g. lacuna.missingness.mcar(3, 0.4)")
     try:
         replace(mechanism)
     except ValueError as error:

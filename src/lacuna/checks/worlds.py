@@ -17,6 +17,7 @@ from lacuna.mdp.dynamics import move
 from lacuna.mdp.environment import TabularEnv
 from lacuna.mdp.solve import reached, start_flags
 from lacuna.mdp.tabular import Dynamics, TabularMDP
+from lacuna.validation import of_kind
 
 _STEPS = 300
 
@@ -48,6 +49,7 @@ def check_world(mdp: TabularMDP, seed: int = 0) -> None:
     >>> from lacuna.worlds.toys import corridor
     >>> check_world(corridor())
     """
+    of_kind("mdp", mdp, TabularMDP, "a TabularMDP; lacuna.make_world makes one from a name")
     try:
         replace(mdp)
     except ValueError as error:

@@ -179,15 +179,19 @@ class Comparison:
         """
         from lacuna.report.study import report  # noqa: PLC0415  an extra
 
-        return report(self._named(self.runs), path, title=self._title)
+        return report(self._named(self.runs), path, title=self._what)
 
     @property
     def _title(self) -> str:
+        measured = "Total reward per episode" if self.measure in MEASURES_WITH_OPEN else "Reward per step"
+        return f"{measured} in {self._what}"
+
+    @property
+    def _what(self) -> str:
         world, parameters, _ = self.study.problems[0]
         name = ",".join([self._plain["world"].get(world, world), *(f"{key}={value}" for key, value in parameters)])
-        what = "Total reward per episode" if self.measure in MEASURES_WITH_OPEN else "Reward per step"
         spec = self.study.spec
-        return f"{what} in {name}: {counted(spec.trials, 'seed')} of {counted(spec.steps, 'step')}"
+        return f"{name}: {counted(spec.trials, 'seed')} of {counted(spec.steps, 'step')}"
 
     @property
     def _cells(self) -> list[tuple[str, ...]]:

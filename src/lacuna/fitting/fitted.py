@@ -112,8 +112,15 @@ class FittedMissingness:
         least = min((test for test in self.tests if test.p is not None), key=lambda test: test.p or 0.0)
         return (
             f"Not MCAR (p = {p:.2g}, all tests together): {least.component} goes missing more often at some values of "
-            f"{least.driver} than at others."
+            f"{least.driver} than at others.{self._left_out(least.driver)}"
         )
+
+    def _left_out(self, driver: str) -> str:
+        """A sentence if the best model has no rates by what goes with missingness, and another one has."""
+        kind = "after" if self.log.action is not None and driver == self.log.action.name else "by"
+        if self.best.kind in {"by", "after"} or kind not in {model.kind for model in self.models}:
+            return ""
+        return f" The best model, {self.best.kind}, leaves that out; mechanism(…, {kind!r}) has it."
 
     @property
     def cannot_know(self) -> str:
@@ -133,6 +140,8 @@ class FittedMissingness:
         one_of("table", table, TABLES)
         rows = [row._asdict() if hasattr(row, "_asdict") else vars(row) for row in getattr(self, table)]
         columns = {key: [_plain(key, row[key]) for row in rows] for key in (rows[0] if rows else ())}
+        if table == "by" and rows:  # values of all drivers, numbers and texts, in one column
+            columns["value"] = [None if value is None else str(value) for value in columns["value"]]
         return pl.DataFrame(columns, strict=False)
 
     def mechanism(
@@ -271,7 +280,7 @@ def _plain(key: str, value: Any) -> Any:
     """A value as a cell of a frame."""
     if key == "df":
         return None if value is None else list(value)
-    return str(value) if key == "value" and value is not None else value
+    return value
 
 
 def from_masks(

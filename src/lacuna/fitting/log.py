@@ -142,7 +142,7 @@ def _as_list(column: Any) -> list[Any]:
 def _found(table: Mapping[str, list[Any]], what: str, given: Any) -> list[str]:
     """Names of columns that an argument gives; none if it is None or holds the values themselves."""
     names = [given] if isinstance(given, str) else given
-    values = isinstance(names, list | tuple) and len(names) == len(next(iter(table.values())))
+    values = names is given and isinstance(names, list | tuple) and len(names) == len(next(iter(table.values())))
     if values or not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return []
     if missing := [name for name in names if name not in table]:

@@ -15,7 +15,7 @@ from lacuna.methods.settings import SETTINGS, Settings
 from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
 from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, typed, unusual, write_call
 from lacuna.references import METHOD_GROUP, entry_point_names, load, resolve, told
-from lacuna.validation import nearest, shown
+from lacuna.validation import nearest, one_of, shown
 
 _VERBS = ("begin", "act", "learn")
 
@@ -111,7 +111,11 @@ def find_method(text: str) -> AnyMethod:
     5
     """
     name, given = parse_call(text, "method")
-    return Settings(name, **given) if name in NAMED else OwnMethod.named(name, given)
+    if name not in NAMED:
+        return OwnMethod.named(name, given)
+    for key in given:
+        one_of(f"a setting of the method {text!r}", key, SETTINGS)
+    return Settings(name, **given)
 
 
 def make_agent(method: AnyMethod, space: Space, n_actions: int, *, seed: int) -> AgentLike:

@@ -16,7 +16,7 @@ from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from lacuna.mdp.tabular import TabularMDP, first_of
-from lacuna.validation import number
+from lacuna.validation import number, of_kind
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -151,6 +151,7 @@ def expected_steps(mdp: TabularMDP, policy: NDArray[Any]) -> Floats:
 
 
 def _model(mdp: TabularMDP, gamma: float) -> _Model:
+    of_kind("mdp", mdp, TabularMDP, "a TabularMDP; lacuna.make_world makes one from a name")
     gamma = number("gamma", gamma, 0, 1)
     if gamma == 1.0 and not mdp.terminates:
         raise ValueError(f"{mdp.name} is a continuing task: with gamma = 1 its values have no bound; take less than 1")

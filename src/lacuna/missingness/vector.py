@@ -16,6 +16,7 @@ from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import parse
 from lacuna.missingness.wrapper import check_fit, first_action, n_actions_of, where_of
 from lacuna.observing.components import Env, components_of, kept_info
+from lacuna.validation import of_kind
 
 
 class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
@@ -54,6 +55,7 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
         truth: bool = False,
         drop_info: Sequence[str] = (),
     ) -> None:
+        of_kind("mechanism", mechanism, (Mechanism, str), "a Mechanism, or a text such as 'mcar:0.3'")
         super().__init__(env)
         space, actions = env.single_observation_space, env.single_action_space
         if isinstance(space, spaces.Tuple | spaces.Dict | spaces.MultiBinary):

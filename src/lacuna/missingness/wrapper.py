@@ -21,8 +21,9 @@ from lacuna.missingness.cover import Cover, Display, Encoding
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import parse
 from lacuna.missingness.tables import Where
-from lacuna.observing.components import Components, Env, components_of, known_space
+from lacuna.observing.components import Components, Env, check_env, components_of, known_space
 from lacuna.observing.factored import factored
+from lacuna.validation import of_kind
 
 
 class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -95,6 +96,8 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             truth=truth,
             drop_info=drop_info,
         )
+        check_env(env)
+        of_kind("mechanism", mechanism, (Mechanism, str), "a Mechanism, or a text such as 'mcar:0.3'")
         env = factored(env)
         gym.Wrapper.__init__(self, env)
         components = components_of(env.observation_space)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.validation import shown
+from lacuna.validation import of_kind, shown
 
 Env: TypeAlias = gym.Env[Any, Any]
 
@@ -68,6 +68,12 @@ def as_sample(values: NDArray[Any], space: spaces.Space[Any]) -> Any:
 def kept_info(info: Mapping[str, Any], dropped: Collection[str]) -> dict[str, Any]:
     """The info of an environment without some of its keys."""
     return {key: value for key, value in info.items() if key not in dropped}
+
+
+def check_env(env: Any) -> None:
+    """Refuse what is no environment."""
+    hint = "; put VectorMissingObservation around a vector environment" if isinstance(env, gym.vector.VectorEnv) else ""
+    of_kind("env", env, gym.Env, f"a Gymnasium environment, e.g. gymnasium.make('FrozenLake-v1'){hint}")
 
 
 def layers(env: Env) -> Iterator[Env]:

@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from lacuna.kernels.space import Space
 from lacuna.observing.binning import Binning
-from lacuna.observing.components import Env, components_of, known_space, layers
+from lacuna.observing.components import Env, check_env, components_of, known_space, layers
 from lacuna.quantities import counted
 
 
@@ -20,6 +20,7 @@ def binning_of(env: Env) -> Binning | None:
 
 def actions_of(env: Env) -> int:
     """Return the number of actions, or raise an error if an agent cannot take them."""
+    check_env(env)
     space = env.action_space
     if not isinstance(space, spaces.Discrete):
         raise TypeError(

@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.observing.components import Env, known_space, layers
+from lacuna.observing.components import Env, check_env, known_space, layers
 
 Path = tuple[str | int, ...]
 """Where a part is found: keys of a `Dict` and positions in a `Tuple`."""
@@ -135,6 +135,7 @@ def before_hiding(env: Env, wrapper: str) -> Env:
 
 def refuse_hidden(env: Env, wrapper: str) -> None:
     """Raise an error if a wrapper would be put around one that hides components."""
+    check_env(env)
     for layer in layers(env):
         if getattr(layer, "hides", False):
             raise ValueError(

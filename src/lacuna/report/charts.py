@@ -104,7 +104,7 @@ def _panel(here: pl.DataFrame, what: str, line: float | None, methods: Sequence[
     close_up = None if line is not None else _close_up(here, methods)
     whole = line is not None
     if here["rate"].has_nulls():
-        return Panel(key, key, against="category", line=line, close_up=close_up, axis=what, whole=close_up is None)
+        return Panel(key, key, against="category", line=line, close_up=close_up, axis=what, whole=True)
     kinds = {found[0] for name in here["missingness"] if (found := rate_of(name)) and found[0]}
     rates = sorted(set(here["rate"]))
     room = min((b - a for a, b in pairwise(rates)), default=0.1) / 4
@@ -114,13 +114,17 @@ def _panel(here: pl.DataFrame, what: str, line: float | None, methods: Sequence[
 
 
 def _close_up(rows: pl.DataFrame, methods: Sequence[str]) -> float | None:
-    """Where an axis may begin so that a few means far below do not squash all others; yardsticks do not count."""
-    ranked = sorted(rows.filter(pl.col("series").is_in(methods))["mean"])
-    if not ranked:
+    """Where an axis may begin so that a few means far below do not squash all others; yardsticks do not count.
+
+    A mean lies far below if its whole interval does.
+    """
+    counted = rows.filter(pl.col("series").is_in(methods)).sort("mean")
+    if counted.is_empty():
         return None
-    top, middle = ranked[-1], ranked[len(ranked) // 2]
+    top, middle = counted["mean"][-1], counted["mean"][counted.height // 2]
     bottom = top - 2.5 * (top - middle)
-    return bottom if top > middle and ranked[0] < bottom - (top - bottom) else None
+    lowest = counted.select(pl.col("high").fill_null(pl.col("mean")).min()).item()
+    return bottom if top > middle and lowest < bottom - (top - bottom) else None
 
 
 def _drawn(points: pl.DataFrame, panels: Sequence[Panel], outcomes: Outcomes) -> alt.ConcatChart:

@@ -34,7 +34,7 @@ function config() {
       labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line,
       labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400,
     },
-    title: { color: ink, fontSize: 13, fontWeight: 600, anchor: "start" },
+    title: { color: ink, ...TITLE, anchor: "start" },
     text: { color: ink },
     header: { labelColor: ink, titleColor: ink },
   };
@@ -78,6 +78,20 @@ function showWhen() {
 // --- charts -----------------------------------------------------------------------------------------------------
 
 const HEIGHT = 190;
+const TITLE = { fontSize: 13, fontWeight: 600 };
+
+const ruler = document.createElement("canvas").getContext("2d");
+
+// A title in one line or, if it is wider than its panel, two: as many of its words in the first as there is room for.
+function linesOf(text, width) {
+  ruler.font = `${TITLE.fontWeight} ${TITLE.fontSize}px ${getComputedStyle(root).getPropertyValue("--sans")}`;
+  const fits = (line) => ruler.measureText(line).width <= width;
+  if (fits(text)) return text;
+  const words = text.split(/(?<=[\s,])/);
+  let n = words.length - 1;
+  while (n > 1 && !fits(words.slice(0, n).join("").trim())) n -= 1;
+  return [words.slice(0, n), words.slice(n)].map((line) => line.join("").trim()).filter((line) => line);
+}
 
 function fit(spec, width) {
   const meta = spec.usermeta ?? {};
@@ -93,6 +107,9 @@ function fit(spec, width) {
   for (const panel of panels) {
     panel.width = Math.min(room(columns), meta.square ? 330 : 720);
     if (meta.square) panel.height = panel.width;
+    if (typeof panel.title?.text === "string") {
+      Object.assign(panel.title, { text: linesOf(panel.title.text, panel.width), limit: panel.width });
+    }
   }
   if (spec.concat) Object.assign(spec, { columns, bounds: "flush", spacing });
   return Math.ceil(panels.length / columns) * ((panels[0].height ?? HEIGHT) + spacing.row);

@@ -95,7 +95,7 @@ _SKELETON = Markup("""<!DOCTYPE html>
 {sections}
 </main>
 <footer>{footer}</footer>
-<noscript><p class="note">The charts need JavaScript; the same figures are in the files beside this page.</p></noscript>
+<noscript><p class="note">The charts need JavaScript; the tables do without.</p></noscript>
 <script type="application/json" id="settings">{settings}</script>
 <script type="module">{library}</script>
 <script type="module">{script}</script>

@@ -119,7 +119,7 @@ class _Shown:
 
     def lead(self) -> Markup:
         outcomes = self.outcomes
-        worlds = outcomes.runs["world"].n_unique()
+        worlds = outcomes.runs.select("world", "parameters").unique().height
         trials = outcomes.values(self.measures[0]).group_by("task", "series").len()["len"]
         least, most = int(trials.to_numpy().min()), int(trials.to_numpy().max())
         each = counted(least, "trial") if least == most else f"{least} to {most} trials"
@@ -164,8 +164,10 @@ class _Shown:
             for options, (heading, spec) in specs.items()
         }
         title = next(iter(specs.values()))[0]
-        if any(param.get("name") == "closer" for _, spec in specs.values() for param in spec.get("params", ())):
-            caption += " A close-up leaves out means far below the others; switch it off to see them."
+        told = Markup("<span {}> A close-up leaves out means far below the others; switch it off to see them.</span>")
+        for options, (_, spec) in specs.items():
+            if any(param.get("name") == "closer" for param in spec.get("params", ())):
+                caption += told.format(when(*options))
         return Figure(name, title, caption, variants).html()
 
     def rewards(self) -> Markup:
@@ -179,7 +181,8 @@ class _Shown:
         }
         caption = (
             "Means over trials of whole runs with 95 % intervals (Student's t). Reward per episode counts an episode "
-            "that is open at the end, or was cut off, as ended there; reward per step counts every step. "
+            "that is open at the end, or was cut off, as ended there; reward per step counts every step. Intervals "
+            "that reach the edge of a panel go on beyond it. "
         )
         if any(one.yardstick for one in outcomes.series):
             caption += "Dotted: yardsticks, which know what no agent can. "

@@ -17,7 +17,7 @@ from lacuna.report.page import Page, Section, numbers, paragraphs
 from lacuna.report.study import About, report
 from lacuna.report.styles import DARK
 from lacuna.report.tables import Cell, Text, cards, interval_cell, short_number, table
-from lacuna.study.outcomes import trials_text
+from lacuna.study.outcomes import left_out, of_latest_source, trials_text
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from lacuna.study.store_comparison import HEADS, StoreComparison
@@ -45,12 +45,13 @@ def report_store(store: Store, out: Path, name: str | None = None) -> list[str]:
         if not studies:
             there = f"there are {', '.join(known)}" if known else "it has none"
             raise ValueError(f"study is {shown(name)}{nearest(name, known)}; in {store.path} {there}")
-    runs = store.table()
+    stored = store.table()
     if name is not None:
-        runs = runs.filter(pl.col("id").is_in([run.id for study in studies for run in study.runs()]))
+        stored = stored.filter(pl.col("id").is_in([run.id for study in studies for run in study.runs()]))
+    runs = of_latest_source(stored, studies)
     if runs.is_empty():
         raise ValueError(f"{store.path} holds no finished runs{f' of {name}' if name else ''}; a report needs some")
-    missing = missing_runs(studies, set(runs["id"]))
+    missing = missing_runs(studies, set(runs["id"])) + left_out(stored.height - runs.height)
     commands, files = commands_of(studies, store.path, out, name)
     names = list(dict.fromkeys(study.spec.name for study in studies))
     title = f"Study: {names[0]}" if len(names) == 1 else f"{len(names)} studies" if names else "Runs"
@@ -79,7 +80,8 @@ def missing_runs(studies: Sequence[Study], done: set[str]) -> list[str]:
         lacking: dict[str, list[int]] = {}
         for run in study.runs():
             if run.id not in done:
-                where = f"{run.settings.method} in {run.world}, {run.missingness}"
+                world = ",".join([run.world, *(f"{name}={value}" for name, value in run.parameters)])
+                where = f"{run.settings.method} in {world}, {run.missingness}"
                 lacking.setdefault(where, []).append(run.trial)
         if lacking:
             n = sum(map(len, lacking.values()))

@@ -19,7 +19,7 @@ from lacuna.running.env_run import EnvRun
 from lacuna.running.measures import SUMS
 from lacuna.running.problems import AnyProblem, EnvProblem
 from lacuna.running.run import DRIVERS, Run
-from lacuna.validation import one_of, shown, whole_number
+from lacuna.validation import of_kind, one_of, shown, whole_number
 
 EARLY = 10_000
 """Learning speed is the reward per step over this many first steps."""
@@ -187,6 +187,7 @@ def run_seeds(
 ) -> list[dict[str, Any]]:
     """Run a trial once per seed, on several threads."""
     problem, settings, steps, driver, times = trial
+    of_kind("seeds", seeds, Iterable, "a list of whole numbers, e.g. range(10)")
     seeds = tuple(islice(seeds, MOST_TRIALS + 1))
     if len(seeds) > MOST_TRIALS:
         raise ValueError(f"there are more than {MOST_TRIALS} seeds; make a study of them, which keeps what is done")

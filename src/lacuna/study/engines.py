@@ -20,6 +20,7 @@ from lacuna.study.runner import EngineError, Outcome, Progress, execute_portion,
 from lacuna.study.runs import RunSpec
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
+from lacuna.validation import whole_number
 
 _PATIENCE = 20.0
 """Seconds to wait for a scheduler to answer."""
@@ -30,6 +31,9 @@ class Local:
     """Threads of this process; kernels run without Python's global lock."""
 
     workers: int
+
+    def __post_init__(self) -> None:
+        whole_number("workers", self.workers, 1)
 
     def outcomes(self, portions: Iterator[list[RunSpec]]) -> Generator[Outcome]:
         """Keep every worker busy, and take a new portion only when one is free."""

@@ -18,6 +18,7 @@ from lacuna.methods.settings import SETTINGS
 from lacuna.methods.table import NAMED, YARDSTICKS, Knows
 from lacuna.quantities import counted
 from lacuna.study.selection import COLUMNS, HYPER_PARAMETERS, METHOD, choose, chosen_runs, with_open_episode
+from lacuna.study.spec import Study
 
 MOST_SHOWN = 8
 """Up to so many settings are shown one by one; of more, each method is shown at its best."""
@@ -138,6 +139,33 @@ def side_by_side(tables: Mapping[str, pl.DataFrame]) -> tuple[Measure, pl.DataFr
         raise ValueError("the tables have no runs; there is nothing to compare")
     runs, _ = _with_series(_with_tasks(pl.concat(parts)), (*METHOD, *HYPER_PARAMETERS))
     return _first_measure(runs), runs
+
+
+def of_latest_source(runs: pl.DataFrame, studies: Iterable[Study]) -> pl.DataFrame:
+    """Return the runs without those of own code as it was before it was edited.
+
+    A run of own code stays if one of the studies has it. Where studies have the same setting with several states of
+    the code, the runs of the last study stay.
+
+    Parameters
+    ----------
+    runs
+        A table with the columns of a store.
+    studies
+        Studies, the last one recorded at the end.
+    """
+    if not (runs["source"] != "").any():
+        return runs
+    last = {run.id: i for i, study in enumerate(studies) for run in (study.runs() if study.sources else ())}
+    study = pl.col("id").replace_strict(last, default=-1, return_dtype=pl.Int64)
+    latest = pl.col("source").sort_by(study).last().over(COLUMNS.setting)
+    own = pl.col("source") != ""
+    return runs.filter(~own | ((study >= 0) & (pl.col("source") == latest)))
+
+
+def left_out(n: int) -> list[str]:
+    """Say how many runs of own code `of_latest_source` left out."""
+    return [f"{counted(n, 'run')} of own code as it was before an edit left out"] if n else []
 
 
 def trials_text(trials: Sequence[int]) -> str:

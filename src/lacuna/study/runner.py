@@ -21,6 +21,7 @@ from lacuna.running.trials import run_trial
 from lacuna.study.runs import RunSpec
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
+from lacuna.validation import of_kind
 from lacuna.version import RESULTS_VERSION, __version__
 
 # A portion is what a worker does at a time: at most some seconds of work, and a small part of a small study.
@@ -188,9 +189,10 @@ def run_studies(
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:  # fmt: skip
     """Compute the runs of several studies that the store lacks, as if they were one study."""
-    name = studies[0].spec.name if len(studies) == 1 else f"{len(studies)} studies"
     for study in studies:
+        of_kind("study", study, Study, "a Study; Study.read reads a file")
         store.add_study(study)
+    name = studies[0].spec.name if len(studies) == 1 else f"{len(studies)} studies"
     done = store.done()
     names = [run.id for run in wanted_runs(studies, shard)]
     progress = Progress(len(names), sum(known in done for known in names))

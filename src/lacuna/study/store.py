@@ -17,6 +17,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, suppress
 from io import BytesIO
 from itertools import chain, count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -207,14 +208,15 @@ class Store:
         return None
 
     def studies(self) -> list[Study]:
-        """The studies that were run into the store, as far as this version can read them."""
+        """The studies that were run into the store, in order of time, as far as this version can read them."""
         found = []
         for path in sorted((self.path / "studies").glob("*.json")):
             try:
-                found.append(Study.from_note(json.loads(heartbeats.read_plain(path)), path.name))
+                note = json.loads(heartbeats.read_plain(path))
+                found.append((str(note.get("first_started", "")), Study.from_note(note, path.name)))
             except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.unread.append(path)
-        return found
+        return [study for _, study in sorted(found, key=itemgetter(0))]
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Store finished runs: one new file, whole or not at all."""

@@ -25,7 +25,7 @@ from lacuna.references import (
     sources_of,
     told,
 )
-from lacuna.validation import nearest, parameter_types, shown
+from lacuna.validation import nearest, of_kind, parameter_types, shown
 
 if TYPE_CHECKING:
     from lacuna.mdp.environment import TabularEnv
@@ -162,6 +162,7 @@ def find_world(name: str) -> World:
     imported. Besides its own parameters a Gymnasium id takes ``bins``, one number or one for each component. It cuts
     real numbers, such as those of ``CartPole-v1``, at quantiles of what a random policy sees.
     """
+    of_kind("the world", name, str, "a text, e.g. 'lake'")
     if name in WORLDS:
         return WORLDS[name]
     if name in gymnasium.registry or _GYMNASIUM_ID.fullmatch(name):
@@ -188,7 +189,9 @@ def _environment(env_id: str) -> World:
     source = made_by if isinstance(made_by, str) else reference_to(made_by)
     # Gymnasium and lacuna register theirs in their source.
     inside = source is not None and source.startswith(("gymnasium.", "lacuna."))
-    registered = "" if inside else repr((sorted(spec.kwargs.items()), spec.max_episode_steps, spec.additional_wrappers))
+    what = repr((sorted(spec.kwargs.items()), spec.max_episode_steps, spec.additional_wrappers))
+    # An object without a text of its own stands there with its address, another one in every process.
+    registered = "" if inside else re.sub(r" at 0x[0-9a-f]+", "", what)
     if source is None:
         raise ValueError(f"{env_id!r} was registered with {shown(made_by)}, which no other process could import")
 
