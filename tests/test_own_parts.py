@@ -226,7 +226,7 @@ def test_a_study_with_all_four_is_killed_and_resumed_and_an_edited_module_makes_
     for words in (("report", "whole"), ("compare", "whole", "killed")):
         told = run(tmp_path, *words)
         assert told.returncode == 0
-        assert "44 runs of own code as it was before an edit left out" in told.stderr
+        assert "left out: 44 runs of own code as it was before an edit" in told.stderr
 
     # A folder of results is not the user's word: looking at it imports nothing.
     file.write_text("raise SystemExit('imported')")

@@ -165,7 +165,7 @@ def of_latest_source(runs: pl.DataFrame, studies: Iterable[Study]) -> pl.DataFra
 
 def left_out(n: int) -> list[str]:
     """Say how many runs of own code `of_latest_source` left out."""
-    return [f"{counted(n, 'run')} of own code as it was before an edit left out"] if n else []
+    return [f"left out: {counted(n, 'run')} of own code as it was before an edit"] if n else []
 
 
 def trials_text(trials: Sequence[int]) -> str:
