@@ -397,3 +397,14 @@ def test_ghosts_of_an_earlier_trial_do_not_count() -> None:
     trial.enrol("a")
     found = summary(trial.store.read(), trial.file)
     assert (found["enrolled"], found["decisions"], found["rewards"]["open"]) == (1, {}, 0)
+
+
+def test_names_that_the_trial_file_does_not_declare_are_counted() -> None:
+    trial = Trial.create(trial_file(), store="memory:", seed=1, clock=clock())
+    trial.enrol("a")
+    assert "not components" not in summary_text(summary(trial.store.read(), trial.file))
+    for t in range(2):
+        trial.decide("a", t, {"stepz": 1203})
+    found = summary(trial.store.read(), trial.file)
+    assert found["unknown"] == {"stepz": 2}
+    assert "stepz 2; the trial file does not declare them" in summary_text(found)

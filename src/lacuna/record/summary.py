@@ -58,6 +58,7 @@ def summary(entries: Iterable[Entry], file: TrialFile) -> dict[str, Any]:
         "decisions": _counts(point.policy for point in points),
         "missing": {name: _share(int(asked[f"missing_{name}"].sum()), asked.height) for name in names},
         "invalid": {name: int(asked[f"invalid_{name}"].sum()) for name in names},
+        "unknown": _counts(name for point in points for name in point.invalid if name not in names),
         "rewards": _rewards(points),
         "fallbacks": _counts(point.reason for point in points if point.policy == "fallback"),
         "notes": history.kinds.get("note", 0),
@@ -101,13 +102,19 @@ def summary_text(found: Mapping[str, Any]) -> str:
         "decision points": f"{sum(found['decisions'].values())}{_listed(found['decisions'], ': ')}",
         "fall-backs": f"{sum(found['fallbacks'].values())}{_listed(found['fallbacks'], ': ')}",
         "missing": ", ".join(shares),
-        "invalid": ", ".join(f"{name} {n}" for name, n in found["invalid"].items() if n) or "none",
+        "invalid": _named(found["invalid"]) or "none",
         "rewards": f"{rewards['reported']} reported ({rewards['unused']} of them not learned from), "
         f"{rewards['open']} awaited, {rewards['missing']} missing",
         "notes, conflicts": f"{found['notes']}, {found['conflicts']}",
     }
+    if found["unknown"]:
+        lines["not components"] = f"{_named(found['unknown'])}; the trial file does not declare them"
     width = max(map(len, lines))
     return "\n".join(f"{name:{width}}  {line}" for name, line in lines.items())
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in counts.items() if n)
 
 
 def _listed(counts: Mapping[str, int], before: str) -> str:
