@@ -267,7 +267,7 @@ def test_means_far_below_the_others_are_left_out_in_a_close_up_that_the_caption_
 
 def test_a_mean_whose_interval_reaches_the_others_is_not_far_below(tmp_path: Path) -> None:
     far = study_rows.study({"a": 30.0, "b": 29.9, "c": 20.0}, TASKS[:1], trials=20)
-    near = study_rows.study({"a": 30.0, "b": 29.9, "c": 20.0}, TASKS[:1], trials=2, spread=2.0)
+    near = study_rows.study({"a": 30.0, "b": 29.9, "c": 24.0}, TASKS[:1], trials=2, spread=3.0)
     assert "A close-up" in report(far, tmp_path / "far.html").read_text(encoding="utf-8")
     assert "A close-up" not in report(near, tmp_path / "near.html").read_text(encoding="utf-8")
 
