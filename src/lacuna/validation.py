@@ -114,9 +114,9 @@ def of_kind(what: str, value: object, kind: Any, wanted: str) -> None:
 
     Examples
     --------
-    >>> of_kind("world", "lake", Mapping, "a mapping")
+    >>> of_kind("world", "lake", dict, "a dict")
     Traceback (most recent call last):
-    TypeError: world is 'lake'; it must be a mapping
+    TypeError: world is 'lake'; it must be a dict
     """
     if not isinstance(value, kind):
         raise TypeError(f"{what} is {shown(value)}; it must be {wanted}")
