@@ -17,7 +17,7 @@ import study_rows
 from commands import Call, caller, is_one_sentence
 from lacuna import Local, Store, Study, run_study
 from lacuna.report.study import About, plot, report
-from lacuna.report.study_files import as_toml
+from lacuna.report.study_files import as_toml, report_store
 from lacuna.study.outcomes import PER_EPISODE, PER_STEP, Outcomes
 from lacuna.study.summaries import differences, means, trial_curves
 from visits import PHONE, WIDE, Visit, draw_all, overflow
@@ -324,6 +324,14 @@ def test_a_long_title_of_a_panel_keeps_to_its_panel(size: Any, browser: Browser,
         assert all(apart)
     assert overflow(visit.page) <= 0
     visit.context.close()
+
+
+def test_a_store_with_runs_of_edited_code_only_has_no_report(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    store.write([study_rows.row("mine:A", 1.0, trial, source="mine:A 0123456789ab") for trial in range(3)])
+    with pytest.raises(ValueError, match="holds no finished runs; left out: 3 runs of own code as it was before an"):
+        report_store(store, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_worlds_with_other_parameters_are_other_worlds(tmp_path: Path) -> None:

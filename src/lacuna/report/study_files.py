@@ -49,9 +49,11 @@ def report_store(store: Store, out: Path, name: str | None = None) -> list[str]:
     if name is not None:
         stored = stored.filter(pl.col("id").is_in([run.id for study in studies for run in study.runs()]))
     runs = of_latest_source(stored, studies)
+    old = left_out(stored.height - runs.height)
     if runs.is_empty():
-        raise ValueError(f"{store.path} holds no finished runs{f' of {name}' if name else ''}; a report needs some")
-    missing = missing_runs(studies, set(runs["id"])) + left_out(stored.height - runs.height)
+        which = "; ".join([f"{store.path} holds no finished runs{f' of {name}' if name else ''}", *old])
+        raise ValueError(f"{which}; a report needs some")
+    missing = missing_runs(studies, set(runs["id"])) + old
     commands, files = commands_of(studies, store.path, out, name)
     names = list(dict.fromkeys(study.spec.name for study in studies))
     title = f"Study: {names[0]}" if len(names) == 1 else f"{len(names)} studies" if names else "Runs"
