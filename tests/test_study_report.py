@@ -328,7 +328,8 @@ def test_a_long_title_of_a_panel_keeps_to_its_panel(size: Any, browser: Browser,
 
 def test_a_store_with_runs_of_edited_code_only_has_no_report(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
-    store.write([study_rows.row("mine:A", 1.0, trial, source="mine:A 0123456789ab") for trial in range(3)])
+    rows = study_rows.table(study_rows.row("mine:A", 1.0, i, source="mine:A 0123456789ab") for i in range(3))
+    store.write(rows.to_dicts())
     with pytest.raises(ValueError, match="holds no finished runs; left out: 3 runs of own code as it was before an"):
         report_store(store, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
