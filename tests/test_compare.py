@@ -84,6 +84,7 @@ def test_it_shows_itself(found: Comparison) -> None:
     assert len(lines) == 2 + 2 * 3
     assert lines[1].split("  ")[0] == "missingness"
     html = found._repr_html_()
+    assert "gamma below 1" not in html
     assert html.count("<tr ") == 7
     assert all(name in html for name in found.names)
     assert len(found.plot().to_dict(validate=False)["datasets"]["points"]) == 300
@@ -93,6 +94,11 @@ def test_where_nothing_ends_reward_per_step_is_compared() -> None:
     found = compare("random,components=2", "mcar:0.2", ["last-observed"], steps=100, seeds=2)
     assert found.measure == "reward_per_step"
     assert "more than" not in repr(found)
+    hint = "No episode ended by itself. If none ever does, discount later rewards: give gamma below 1."
+    assert repr(found).endswith(hint)
+    assert hint in found._repr_html_()
+    discounted = compare("random,components=2", "mcar:0.2", ["last-observed,gamma=0.9"], steps=100, seeds=2)
+    assert hint not in repr(discounted) + discounted._repr_html_()
 
 
 class Room(gymnasium.Env[Any, Any]):

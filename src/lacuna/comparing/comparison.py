@@ -194,6 +194,13 @@ class Comparison:
         return f"{name}: {counted(spec.trials, 'seed')} of {counted(spec.steps, 'step')}"
 
     @property
+    def _hints(self) -> list[str]:
+        undiscounted = any(isinstance(method, Settings) and method.gamma == 1.0 for method in self.study.settings)
+        if self.runs["episodes"].sum() or not undiscounted:
+            return []
+        return ["No episode ended by itself. If none ever does, discount later rewards: give gamma below 1."]
+
+    @property
     def _cells(self) -> list[tuple[str, ...]]:
         rows = [("missingness", "method", "mean", "95 % interval", f"more than {self.names[0]}", "95 % interval")]
         rows += [
@@ -205,11 +212,11 @@ class Comparison:
     def __repr__(self) -> str:
         widths = [max(map(len, column)) for column in zip(*self._cells, strict=True)]
         lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in self._cells)
-        return "\n".join([self._title, *lines])
+        return "\n".join([self._title, *lines, *self._hints])
 
     def _repr_html_(self) -> str:
         head, *rows = self._cells
-        return display.card(self._title, display.table(head, rows))
+        return display.card(self._title, display.table(head, rows), *map(display.paragraph, self._hints))
 
 
 def _number(value: float | None) -> str:
