@@ -182,6 +182,18 @@ def test_a_name_that_looks_numbered_is_not_taken_twice() -> None:
     assert len(set(found.summary["mean"])) == 3
 
 
+def test_an_id_of_ones_own_for_an_environment_of_gymnasium_is_known_by_its_arguments(tmp_path: Path) -> None:
+    def run(*, is_slippery: bool) -> pl.DataFrame:
+        gymnasium.registry.pop("Ice-v0", None)
+        made_by = "gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv"
+        gymnasium.register("Ice-v0", made_by, kwargs={"is_slippery": is_slippery})
+        return compare("Ice-v0", "none", "random-action", 200, 1, store=tmp_path / "store").table
+
+    assert run(is_slippery=True)["mean_path_length"][0] != run(is_slippery=False)["mean_path_length"][0]
+    assert len(Store.existing(tmp_path / "store").done()) == 2
+    gymnasium.registry.pop("Ice-v0")
+
+
 def test_an_environment_that_is_registered_anew_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     parts = write_parts(tmp_path)

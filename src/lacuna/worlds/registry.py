@@ -50,7 +50,7 @@ class World:
     source: str = ""
     """The reference to what makes it, if it does not come with lacuna; it may then be a Gymnasium environment too."""
     registered: str = ""
-    """What a Gymnasium id was registered with, if that need not stand in the source."""
+    """What a Gymnasium id was registered with, which need not stand in the source."""
 
     @property
     def sources(self) -> Sources:
@@ -187,11 +187,9 @@ def _environment(env_id: str) -> World:
         raise ValueError(f"Gymnasium has no environment {env_id!r}: {' '.join(str(error).split())}") from error
     made_by = spec.entry_point
     source = made_by if isinstance(made_by, str) else reference_to(made_by)
-    # Gymnasium and lacuna register theirs in their source.
-    inside = source is not None and source.startswith(("gymnasium.", "lacuna."))
     what = repr((sorted(spec.kwargs.items()), spec.max_episode_steps, spec.additional_wrappers))
     # An object without a text of its own stands there with its address, another one in every process.
-    registered = "" if inside else re.sub(r" at 0x[0-9a-f]+", "", what)
+    registered = re.sub(r" at 0x[0-9a-f]+", "", what)
     if source is None:
         raise ValueError(f"{env_id!r} was registered with {shown(made_by)}, which no other process could import")
 
