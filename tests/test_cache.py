@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pty
@@ -213,15 +214,155 @@ def test_a_changed_file_is_compiled_anew(machine: Machine) -> None:
     assert machine.python(USE)["answer"] == [168, 21]
 
 
-def test_kernels_of_old_sources_are_removed_when_new_ones_are_saved(machine: Machine) -> None:
-    old, young, other = (machine.named / name for name in ("kernels-" + 16 * "0", "kernels-" + 16 * "1", "thesis"))
-    for folder in (old, young, other):
-        folder.mkdir()
-        (folder / "file").touch()
-    for folder in (old, other):
-        os.utime(folder, (0, 0))
-    kept = Path(machine.use(LACUNA_CACHE_DIR=str(machine.named))["in"])
-    assert set(machine.named.iterdir()) == {kept, young, other}
+def test_kernels_that_nobody_read_for_long_are_removed_when_new_ones_are_saved(machine: Machine) -> None:
+    kept = machine.named / "kernels"
+    old, young, other = kept / "old", kept / "young", machine.named / "thesis"
+    kept.mkdir()
+    for file in (old, young, other):
+        file.touch()
+    for file in (old, other):
+        os.utime(file, (0, 0))
+    named = {"LACUNA_CACHE_DIR": str(machine.named)}
+    machine.use(**named)
+    assert other.exists()
+    assert young.exists()
+    assert not old.exists()
+    mine = [file for file in kept.iterdir() if file != young]
+    for file in mine:
+        os.utime(file, (0, 0))
+    assert machine.use(**named)["read"] == 2
+    assert all(file.stat().st_mtime > 0 for file in mine), "what was read is not old"
+
+
+def edited(machine: Machine, before: str, after: str, *, read: int, answer: tuple[int, int] = (42, 21)) -> None:
+    """After an edit, so many of the two kernels are read from the cache, and they compute this."""
+    tiny = machine.code / "tiny.py"
+    source = tiny.read_text()
+    assert before in source
+    tiny.write_text(source.replace(before, after))
+    used = machine.python(USE)
+    assert (used["answer"], used["read"]) == (list(answer), read)
+
+
+def test_an_edit_compiles_what_it_changes_and_nothing_else(machine: Machine) -> None:
+    machine.use()
+    edited(
+        machine, "@kernel\ndef twice(x):", '"""Moved."""\n\n@kernel\ndef twice(x: int) -> int:\n    """Two."""', read=2
+    )
+    edited(machine, '"""Two."""', '"""Two of them."""  # as a comment says', read=2)
+    edited(machine, "2 * x", "(2 * x)", read=2)
+    edited(machine, "2 * x", "8 * x", read=1, answer=(168, 21))
+    (machine.code / "factors.py").write_text("FACTOR = 5\nUNREAD = 1\n")
+    edited(machine, "(8 * x)", "FACTOR * x\n\nfrom factors import FACTOR", read=1, answer=(105, 21))
+    (machine.code / "factors.py").write_text("FACTOR = 5\nUNREAD = 2\n")
+    assert machine.python(USE)["read"] == 2
+    (machine.code / "factors.py").write_text("FACTOR = 6\nUNREAD = 2\n")
+    assert machine.python(USE) | {"in": ""} == {"answer": [126, 21], "read": 1, "in": ""}
+
+
+CALLS = """
+from typing import NamedTuple
+from lacuna.kernels.compiled import inner, kernel
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+@inner
+def swapped(pair):
+    return Pair(pair.second, pair.first)
+
+@kernel
+def first_of_swapped(pair):
+    return swapped(pair).first
+"""
+USE_CALLS = """
+import json
+from pairs import Pair, first_of_swapped
+print(json.dumps([first_of_swapped(Pair(1, 2)), sum(first_of_swapped.stats.cache_hits.values())]))
+"""
+
+
+def test_a_module_may_be_renamed_and_what_a_kernel_calls_or_takes_may_not_change(machine: Machine) -> None:
+    def found(source: str, name: str = "pairs") -> list[int]:
+        (machine.code / f"{name}.py").write_text(source)
+        answer: list[int] = machine.python(USE_CALLS.replace("pairs", name))
+        (machine.code / f"{name}.py").unlink()
+        return answer
+
+    assert found(CALLS) == [2, 0]
+    assert found(CALLS, "twins") == [2, 1]
+    assert found(CALLS.replace("pair.second, pair.first", "pair.second + 1, pair.first")) == [3, 0]
+    assert found(CALLS.replace("    first: int\n    second: int", "    second: int\n    first: int")) == [2, 0]
+    assert found(CALLS) == [2, 1]
+
+
+def damage(path: Path, how: str) -> None:
+    content = path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes({
+        "emptied": b"", "cut": content[:middle], "one byte": content[:10], "longer": content + b"x",
+        "garbled": bytes(reversed(content)),
+        "a bit": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "a text": b"[Errno 5] Input/output error",
+    }[how])  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["emptied", "cut", "one byte", "longer", "garbled", "a bit", "a text"])
+def test_a_damaged_file_is_set_aside_with_one_line_and_compiled_anew(how: str, machine: Machine) -> None:
+    kept = Path(machine.use()["in"])
+    path = next(kept.glob("twice-*"))
+    whole = path.read_bytes()
+    damage(path, how)
+    command = [sys.executable, "-W", "error", "-c", USE]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=machine.environment)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        f"the compiled kernel {path} is damaged: it is set aside as {path.name}.damaged, and compiled anew", "done",
+    ]  # fmt: skip
+    assert json.loads(done.stdout) | {"in": ""} == {"answer": [42, 21], "read": 1, "in": ""}
+    assert path.with_name(f"{path.name}.damaged").exists()
+    assert len(path.read_bytes()) == pytest.approx(len(whole), rel=0.1)
+    assert machine.use()["read"] == 2
+
+
+def test_a_file_under_another_name_is_not_taken_for_its_kernel(machine: Machine) -> None:
+    kept = Path(machine.use()["in"])
+    twice, thrice = (next(kept.glob(f"{name}-*")) for name in ("twice", "thrice"))
+    shutil.copyfile(thrice, twice)
+    done = subprocess.run(
+        [sys.executable, "-c", USE], check=True, capture_output=True, text=True, env=machine.environment
+    )
+    assert json.loads(done.stdout)["answer"] == [42, 21]
+
+
+def test_a_file_that_another_user_could_have_written_is_never_unpickled(machine: Machine) -> None:
+    kept = Path(machine.use()["in"])
+    path = next(kept.glob("twice-*"))
+
+    def poison(*, mode: int = 0o644, owner: int | None = None) -> None:
+        """What would run if it was unpickled, under a seal that fits."""
+        body = b"cposix\nsystem\n(S'touch poisoned'\ntR."
+        path.unlink()
+        path.write_bytes(hashlib.sha256(path.name.encode() + body).digest() + body)
+        path.chmod(mode)
+        if owner is not None:
+            os.chown(path, owner, -1)
+
+    poison()
+    subprocess.run([sys.executable, "-c", USE], check=True, capture_output=True, env=machine.environment)
+    assert Path("poisoned").exists(), "the poison works: one's own files are believed"
+    Path("poisoned").unlink()
+    somebody = {} if os.geteuid() else {"owner": 65534}
+    for how in ({"mode": 0o664}, {"mode": 0o646}, somebody):
+        poison(**how)
+        machine.use()
+        assert not Path("poisoned").exists()
+    elsewhere = machine.home / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    machine.use()
+    assert not Path("poisoned").exists()
 
 
 class Terminal:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from lacuna.kernels.memory_limit import memory_limit
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
+from lacuna.learning.agent import FORM, Agent
 from lacuna.learning.tables import table_bytes
 from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods import savefile
@@ -149,7 +149,7 @@ def test_too_much_is_refused_before_it_is_taken(case: str) -> None:
 
 def test_a_small_file_cannot_ask_for_much(tmp_path: Path) -> None:
     header, arrays = Agent(Space((2,)), 1, Settings("last-observed")).to_parts()
-    savefile.KnownFiles().write(tmp_path / "agent", "agent", header | {"sizes": [10**9]}, arrays, overwrite=False)
+    savefile.KnownFiles(FORM).write(tmp_path / "agent", header | {"sizes": [10**9]}, arrays, overwrite=False)
     assert (tmp_path / "agent").stat().st_size < 3000
     with at_most(10**6), pytest.raises(SaveFileError, match="do not fit into memory: they take up to 16 GB"):
         Agent.load(tmp_path / "agent")

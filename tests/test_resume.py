@@ -15,7 +15,7 @@ import pytest
 from lacuna.methods import savefile
 from lacuna.methods.settings import Settings
 from lacuna.methods.table import METHODS
-from lacuna.running.run import Run
+from lacuna.running.run import FORM, Run
 from problems import READINGS, digest, lake, mechanisms, settings
 
 TESTS = Path(__file__).parent
@@ -93,7 +93,7 @@ def test_a_killed_run_ends_as_one_that_was_left_alone(method: str, tmp_path: Pat
                 child.send_signal(signal.SIGKILL)
             rest = child.stdout.read()
         # Whatever the moment: the file is whole, stands at the end of a chunk, and never goes back.
-        header, _ = savefile.KnownFiles().read(path, "run", "warn")
+        header, _ = savefile.KnownFiles(FORM).read(path, "warn")
         assert header["agent"]["steps"] % CHUNK == 0
         assert header["agent"]["steps"] > steps_seen[-1]
         steps_seen.append(header["agent"]["steps"])
@@ -120,7 +120,7 @@ def test_no_half_file_is_ever_seen(tmp_path: Path) -> None:
         assert child.stdout.readline() == "saved\n"
         while child.poll() is None:
             if path.exists():
-                header, _ = savefile.KnownFiles().read(path, "run", "warn")
+                header, _ = savefile.KnownFiles(FORM).read(path, "warn")
                 reads.add(header["agent"]["steps"])
     assert child.returncode == 0
     assert len(reads) > 5

@@ -18,8 +18,7 @@ import pytest
 
 from edits import File
 from lacuna.files import write_whole
-from lacuna.kernels.compiled import kernels_digest
-from lacuna.learning.agent import Agent
+from lacuna.learning.agent import FORM, Agent
 from lacuna.methods import savefile
 from lacuna.methods.savefile import KnownFiles, OtherKernelsWarning, SaveFileError
 from lacuna.methods.settings import Settings
@@ -55,7 +54,7 @@ KILLS = """
 import json, os, random, resource, signal, time
 from pathlib import Path
 from lacuna.methods import savefile
-from lacuna.learning.agent import Agent
+from lacuna.learning.agent import FORM, Agent
 from saved import experienced
 
 path, moment, kills = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -136,7 +135,7 @@ def test_a_killed_save_leaves_a_whole_file_and_the_next_one_tidies_up(
 RACE = """
 import json, os
 from pathlib import Path
-from lacuna.learning.agent import Agent
+from lacuna.learning.agent import FORM, Agent
 from lacuna.methods.savefile import SaveFileError
 from saved import experienced
 
@@ -290,13 +289,13 @@ def test_a_save_that_was_interrupted_can_be_repeated(
 
 
 def test_an_agent_that_saves_under_ever_new_names_does_not_grow(tmp_path: Path) -> None:
-    files = KnownFiles()
+    files = KnownFiles(FORM)
     for n in range(200):
-        files.write(tmp_path / str(n), "agent", {}, {}, overwrite=False)
+        files.write(tmp_path / str(n), {}, {}, overwrite=False)
     assert len(files._seals) == 64
-    files.write(tmp_path / "199", "agent", {"more": 1}, {}, overwrite=False)
+    files.write(tmp_path / "199", {"more": 1}, {}, overwrite=False)
     with pytest.raises(SaveFileError, match="is there already"):
-        files.write(tmp_path / "0", "agent", {"more": 1}, {}, overwrite=False)
+        files.write(tmp_path / "0", {"more": 1}, {}, overwrite=False)
 
 
 # --- file systems ----------------------------------------------------------------------------------------------------
@@ -343,7 +342,7 @@ def test_a_folder_that_cannot_be_synced_is_no_error_unless_the_disk_is(
 
 def test_a_file_names_what_saved_it() -> None:
     saved_by = File.of(whole_body()).described["saved_by"]
-    assert saved_by == {"lacuna": __version__, "results": RESULTS_VERSION, "kernels": kernels_digest()}
+    assert saved_by == {"lacuna": __version__, "results": RESULTS_VERSION, "kernels": FORM.digest}
 
 
 @pytest.mark.parametrize("pair", [agent_and_load, run_and_load])
@@ -361,7 +360,7 @@ def test_a_file_of_other_kernels_is_loaded_with_a_warning_or_refused(
         warnings.simplefilter("error")
         load()
         load(other_kernels="refuse")
-    for name, value in (("kernels_digest", lambda: "0123456789abcdef"), ("RESULTS_VERSION", RESULTS_VERSION + 1)):
+    for name, value in (("digest_of", lambda _: "0123456789abcdef"), ("RESULTS_VERSION", RESULTS_VERSION + 1)):
         with monkeypatch.context() as patched:
             patched.setattr(savefile, name, value)
             with pytest.warns(

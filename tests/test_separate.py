@@ -184,11 +184,11 @@ def test_a_trial_goes_on_from_its_snapshot(update: str) -> None:
     snapshot.from_bytes(state_bytes(trial.state), "the snapshot", again)
     assert state_bytes(again) == state_bytes(trial.state)
     assert np.array_equal(again.places.standing.C[:1], trial.state.places.standing.C[:1])
-    header, arrays = savefile.decode("it", state_bytes(trial.state), "trial", "refuse")
+    header, arrays = savefile.decode("it", state_bytes(trial.state), snapshot.FORM, "refuse")
     arrays["place_S"][0, 1] = 0
     with pytest.raises(savefile.SaveFileError, match="has begun has no pathways"):
         snapshot.from_bytes(
-            savefile.encode("trial", header, arrays), "it", begin_state(check(trial.store.entry(0)),
+            savefile.encode(snapshot.FORM, header, arrays), "it", begin_state(check(trial.store.entry(0)),
                                                                        trial.secret.draws_key)
         )  # fmt: skip
 

@@ -12,11 +12,10 @@ import pytest
 
 from lacuna.audit.replays import audit
 from lacuna.audit.upgrade import upgrade
-from lacuna.kernels.compiled import kernels_digest
-from lacuna.live import recovery, replay
-from lacuna.live.recovery import OtherKernelsError
+from lacuna.kernels.meaning import digest_of
+from lacuna.live.recovery import OtherKernelsError, read_secret
 from lacuna.live.replay import ReplayError
-from lacuna.live.snapshot import to_bytes
+from lacuna.live.snapshot import FORM, to_bytes
 from lacuna.live.state import TrialState
 from lacuna.live.trial import Trial
 from lacuna.methods import savefile
@@ -30,8 +29,7 @@ from sentences import one_sentence
 def version(patch: pytest.MonkeyPatch, name: str, *, shift: float | None = None) -> Iterator[None]:
     """Run as another version of lacuna, with `shift` one that computes something else."""
     with patch.context() as patched:
-        for module in (recovery, replay, savefile):
-            patched.setattr(module, "kernels_digest", lambda: name)
+        patched.setattr(savefile, "digest_of", lambda _: name)
         if shift is not None:
             genuine = TrialState._decision
 
@@ -153,9 +151,9 @@ def test_a_carried_over_state_is_the_one_that_was_left_and_replays_start_there(
         assert event is not None
         with SqliteStore.open(store, write=False) as opened:
             assert opened.source(event["state"])
-        with monkeypatch.context() as patched:
-            patched.setattr(savefile, "kernels_digest", kernels_digest)
-            assert state_of(store) == left
+        with Trial.open(store) as trial, monkeypatch.context() as patched:
+            patched.setattr(savefile, "digest_of", digest_of)
+            assert to_bytes(trial.state, 0) == left
         with Trial.open(store) as trial:
             play(trial, first=12, seed=5)
             for _ in range(5):
@@ -165,7 +163,7 @@ def test_a_carried_over_state_is_the_one_that_was_left_and_replays_start_there(
         assert audited.first == end + 1
         assert audited.snapshots == 3
         assert f"event {end} carried the state over, and what is before it is replayed by lacuna" in str(audited)
-        assert f"kernels {kernels_digest()}" in str(audited)
+        assert f"kernels {digest_of(FORM.kernels)}" in str(audited)
         with SqliteStore.open(store) as opened:
             for seq in opened.snapshots():
                 opened.put_snapshot(seq, b"damaged", keep=None)
@@ -173,7 +171,7 @@ def test_a_carried_over_state_is_the_one_that_was_left_and_replays_start_there(
             assert trial.state.updates == 7
         log = log_of(store, tmp_path / "log.jsonl")
         with SqliteStore.open(store, write=False) as opened:
-            key = recovery.read_secret(store, opened).draws_key
+            key = read_secret(store, opened).draws_key
         key.write(tmp_path / "key")
         with pytest.raises(ValueError, match="carried the state over; only the store can be replayed"):
             audit(log, tmp_path / "key")

@@ -1,2 +1,6 @@
 CACHE_DIR: str
 DISABLE_JIT: int
+BOUNDSCHECK: int | None
+LOOP_VECTORIZE: int
+OPT: object
+SLP_VECTORIZE: int

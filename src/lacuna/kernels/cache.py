@@ -5,115 +5,203 @@ In this order: the folder that ``LACUNA_CACHE_DIR`` (or else ``NUMBA_CACHE_DIR``
 number). Kernels are saved in the first of them that can be written to, and also read from those before it, so that a
 filled folder serves where it is read-only. If none can be written to, kernels are compiled at every start.
 
+A file holds one compiled form of one kernel. Its name is a digest of what the kernel means (`kernels.meaning`), of the
+types of its arguments, the compiler and the processor. So an edit recompiles the kernels whose meaning it changes, and
+no others; and two processes that write a file at once write the same.
+
 Compiled code runs as it is loaded. So a folder that nobody named is used only if it belongs to the user or to root, and
-nobody else can write to it.
+nobody else can write to it; and a file is read only if the same holds for it.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
+import io
 import os
-import shutil
+import pickle
+import platform
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+import llvmlite
+import numba
+from numba import types
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.environment import Environment, lookup_environment
+from numba.core.serialize import NumbaPickler
 
-# Folders of other states of the source that nothing was added to for so long are removed.
+import lacuna
+from lacuna.kernels.meaning import meaning, spelled_fields
+
+# Files that nobody read for so long are removed.
 _STALE_DAYS = 30
+_DAY = 24 * 3600
+
+_SEAL = 32
+"""Bytes at the beginning of a file: the SHA-256 of its name and of what follows."""
+
+_OPTIONS = ("BOUNDSCHECK", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")
+"""Options of Numba that change the code it makes."""
+
+# What a file that is whole can still raise, if something that Numba refers to is no longer there.
+_UNREADABLE = (ArithmeticError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError, OSError,
+               pickle.UnpicklingError)  # fmt: skip
 
 
 class KernelCache(NullCache):
-    """What Numba asks for the compiled forms of `function`, in folders named after `digest`."""
+    """What Numba asks for the compiled forms of `function`; `options` are those that it is compiled with."""
 
-    def __init__(self, function: Callable[..., object], digest: str) -> None:
+    def __init__(self, function: Callable[..., object], options: dict[str, Any]) -> None:
         self.function = function
-        self.digest = digest
-        # Read with the function, not with its first call: the file may be edited in between.
-        self.source = _digest_of_file(function.__code__.co_filename)
-
-    @cached_property
-    def _folders(self) -> list[_Folder]:
-        return [_Folder(self, folder / f"kernels-{self.digest}") for folder in cache_folders()]
+        self.options = options
 
     @property
     def cache_path(self) -> str | None:
         """The folder that is written to, if there is one."""
-        return self._folders[-1].cache_path if self._folders else None
+        folders = cache_folders()
+        return str(folders[-1] / "kernels") if folders else None
 
-    def load_overload(self, signature: Any, context: Any) -> Any:
-        """The compiled form of the function for `signature`; if None is kept, Numba goes on to compile it."""
-        for folder in self._folders:
-            with suppress(OSError):
-                compiled = folder.load_overload(signature, context)
-                if compiled is not None:
-                    return compiled
+    def load_overload(self, signature: tuple[types.Type, ...], context: Any) -> Any:
+        """The compiled form of the function for `signature`; if none is kept, Numba goes on to compile it."""
+        context.refresh()
+        name = self._name(signature, context)
+        for folder in cache_folders():
+            path = folder / "kernels" / name
+            content = _read(path)
+            if content is None:
+                continue
+            try:
+                parts = _Unpickler(content, _tuples(signature) | meaning(self.function).tuples).load()
+                return CompileResult._rebuild(context, *parts)
+            except _UNREADABLE as error:
+                _set_aside(path, f"cannot be read ({type(error).__name__})")
         _tell_that_kernels_are_compiled()
         return None
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
+    def save_overload(self, signature: tuple[types.Type, ...], compiled: Any) -> None:
         """Store a compiled form if there is space on the disk; failing to do so is harmless."""
-        if self._folders:
-            with suppress(OSError):
-                self._folders[-1].save_overload(signature, compiled)
+        for folder in cache_folders()[-1:]:
+            if not compiled.library.has_dynamic_globals:
+                with suppress(OSError):
+                    _write(folder / "kernels" / self._name(signature, compiled.target_context), _pickled(compiled))
+
+    def _name(self, arguments: tuple[types.Type, ...], context: Any) -> str:
+        on = (numba.__version__, llvmlite.__version__, platform.python_version(), context.codegen().magic_tuple())
+        how = [self.options, *(getattr(numba.config, option) for option in _OPTIONS)]
+        code = [meaning(self.function).digest, *map(_spelled, arguments)]
+        whole = "\n".join(map(str, (*on, *how, *code)))
+        return f"{self.function.__name__}-{hashlib.sha256(whole.encode()).hexdigest()[:32]}"
 
 
-class _Folder(FunctionCache):
-    """The compiled forms of one function in one folder."""
-
-    def __init__(self, of: KernelCache, path: Path) -> None:
-        self._impl_class = lambda function: _Files(function, _Place(path, of.source))
-        super().__init__(of.function)
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Save, one process at a time.
-
-        Numba reads the index, adds an entry and writes it back: two processes that start cold together could give two
-        compiled versions the same file, and one would later run the other's code.
-        """
-        with _locked(Path(self.cache_path)):
-            super().save_overload(signature, compiled)
+def _spelled(kind: types.Type) -> str:
+    """A type as text, with the fields of NamedTuples, which Numba leaves out."""
+    if isinstance(kind, types.BaseNamedTuple):
+        return f"{spelled_fields(kind.instance_class)}[{', '.join(map(_spelled, kind))}]"
+    return f"({', '.join(map(_spelled, kind))})" if isinstance(kind, types.BaseTuple) else str(kind)
 
 
-class _Files(CompileResultCacheImpl):
-    """Numba's file format, in a place given beforehand."""
+def _tuples(kinds: Iterable[types.Type]) -> dict[str, type[Any]]:
+    """The NamedTuples among some types, and within them."""
+    found: dict[str, type[Any]] = {}
+    for kind in kinds:
+        if isinstance(kind, types.BaseNamedTuple):
+            found[spelled_fields(kind.instance_class)] = kind.instance_class
+        if isinstance(kind, types.BaseTuple):
+            found |= _tuples(kind)
+    return found
 
-    def __init__(self, function: Callable[..., object], place: _Place) -> None:
-        self._locator_classes = [place]
-        super().__init__(function)
+
+class _Pickler(NumbaPickler):
+    """Numba's pickler, except that NamedTuples and environments are named without the module they come from."""
+
+    def persistent_id(self, found: Any) -> tuple[Any, ...] | None:
+        if isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields"):
+            return ("tuple", spelled_fields(found))
+        return ("environment", found.env_name, list(found.consts)) if isinstance(found, Environment) else None
 
 
-class _Place:
-    """What Numba calls a locator, for one folder that need not exist and may be read-only."""
+class _Unpickler(pickle.Unpickler):
+    """The reverse, given the NamedTuples that a kernel takes and reads."""
 
-    def __init__(self, path: Path, source: str) -> None:
-        self.path = path
-        self.source = source
+    def __init__(self, content: bytes, tuples: dict[str, type[Any]]) -> None:
+        super().__init__(io.BytesIO(content))
+        self.tuples = tuples
 
-    def from_function(self, function: Callable[..., object], file: str) -> _Place:
-        self._py_file = file
-        self._line = function.__code__.co_firstlineno
-        return self
+    def persistent_load(self, held: tuple[Any, ...]) -> Any:
+        if held[0] == "tuple":
+            return self.tuples[held[1]]
+        _, name, constants = held
+        environment = lookup_environment(name)
+        if environment is None:
+            environment = Environment(vars(lacuna))
+            environment.consts[:] = constants
+            environment.env_name = name
+            Environment._memo[name] = environment
+        return environment
 
-    def get_cache_path(self) -> str:
-        return str(self.path)
 
-    def get_source_stamp(self) -> str:
-        return self.source
+def _pickled(compiled: CompileResult) -> bytes:
+    content = io.BytesIO()
+    _Pickler(content, protocol=5).dump(compiled._reduce())
+    return content.getvalue()
 
-    def get_disambiguator(self) -> str:
-        return f"{self._line}-{self.source[:12]}"
 
-    def ensure_cache_path(self) -> None:
-        """Nothing to do: the folder is made under the lock."""
+def _read(path: Path) -> bytes | None:
+    """The content of a file that nobody else could have written; None if there is no such file, or it is damaged."""
+    with suppress(OSError), os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        found = os.fstat(file.fileno())
+        if stat.S_ISREG(found.st_mode) and _is_ours(found):
+            content = file.read()
+            if found.st_mtime < time.time() - _DAY:
+                os.utime(path)  # for `_remove_stale`
+            seal, body = content[:_SEAL], content[_SEAL:]
+            if hashlib.sha256(path.name.encode() + body).digest() == seal:
+                return body
+            _set_aside(path, "is damaged")
+    return None
+
+
+def _write(path: Path, body: bytes) -> None:
+    """Write a file under another name, then rename it."""
+    _remove_stale(path.parent)
+    path.parent.mkdir(mode=0o755, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}")
+    try:
+        # Whatever the umask: a file that a group can write to is not read.
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+            file.write(hashlib.sha256(path.name.encode() + body).digest() + body)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _set_aside(path: Path, why: str) -> None:
+    """Rename a file that cannot be used, if that is allowed, and say so in a line."""
+    aside = path.with_name(f"{path.name}.damaged")
+    try:
+        path.replace(aside)
+        how = f"set aside as {aside.name}"
+    except OSError:
+        how = "left as it is"
+    _say(f"the compiled kernel {path} {why}: it is {how}, and compiled anew")
+
+
+@cache
+def _remove_stale(folder: Path) -> None:
+    """Remove files that nobody read for long, once in a process."""
+    with suppress(OSError):
+        for old in list(folder.iterdir()):
+            if old.stat().st_mtime < time.time() - _STALE_DAYS * _DAY:
+                old.unlink()
 
 
 @cache
@@ -155,44 +243,26 @@ def _is_private(folder: Path) -> bool:
         found = folder.lstat()  # of a link itself: in a temporary folder, anybody may have put it there
     except OSError:
         return False
-    others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid in {os.geteuid(), 0} and not others_write
+    return stat.S_ISDIR(found.st_mode) and _is_ours(found)
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    if not folder.exists():
-        _remove_stale(folder.parent)
-        folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _remove_stale(folder: Path) -> None:
-    """Remove the kernels of other states of the source that nobody added to lately."""
-    for old in folder.glob("kernels-" + 16 * "[0-9a-f]"):
-        with suppress(OSError):
-            if old.stat().st_mtime < time.time() - _STALE_DAYS * 24 * 3600:
-                shutil.rmtree(old)
-
-
-@cache
-def _digest_of_file(path: str) -> str:
-    """Digest of a source file; of what was typed at a prompt, its made-up name."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
-        return hashlib.sha256(path.encode()).hexdigest()
+def _is_ours(found: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user or root, and nobody else can write to it."""
+    return found.st_uid in {os.geteuid(), 0} and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @cache
 def _tell_that_kernels_are_compiled() -> None:
     """Say once, in a terminal or notebook, that kernels are being compiled."""
+    with suppress(AttributeError, ValueError):  # there is no stderr, or it was closed
+        if sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel."):
+            _say(f"compiling the kernels: half a minute, {_how_often()}")
+
+
+def _say(text: str) -> None:
     out = sys.stderr
-    with suppress(AttributeError, OSError, ValueError):  # there is no stderr, or it was closed
-        if out.isatty() or type(out).__module__.startswith("ipykernel."):
-            print(f"compiling the kernels: half a minute, {_how_often()}", file=out, flush=True)
+    with suppress(AttributeError, OSError, ValueError):
+        print(text, file=out, flush=True)
 
 
 def _how_often() -> str:

@@ -5,33 +5,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
 from numba import config, njit, typeof
 from numba.core.registry import CPUDispatcher
 
 from lacuna.kernels.cache import KernelCache
+from lacuna.kernels.meaning import remember_source
 
 F = TypeVar("F", bound=Callable[..., object])
 
-
-@cache
-def kernels_digest() -> str:
-    """Digest of the source of all kernels and of the tuples they take, which determine their bits.
-
-    Compiled kernels are stored in a folder of this name. Numba only notices changes in the file of the outermost
-    compiled function; a kernel edited in another file would silently run in its old form.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        source = path.read_bytes()
-        if b"kernel" in source or b"NamedTuple" in source:
-            digest.update(source)
-    return digest.hexdigest()[:16]
+# "numpy" semantics: no kernel divides by zero, so the check for it would only cost time.
+_FOR_ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Inner(CPUDispatcher):
@@ -83,11 +69,12 @@ def rare(function: F) -> F:
     return _without_door(_compiled(function, forceinline=False, no_cpython_wrapper=True, no_cfunc_wrapper=True))
 
 
-def _compiled(function: F, **options: bool) -> F:
-    # "numpy" semantics: no kernel divides by zero, so the check for it would only cost time.
-    compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
+def _compiled(function: F, **options: Any) -> F:
+    remember_source(function)
+    options = _FOR_ALL | options
+    compiled: Any = njit(**options)(function)
     if not config.DISABLE_JIT:
-        compiled._cache = KernelCache(function, kernels_digest())
+        compiled._cache = KernelCache(function, options)
     return cast("F", compiled)
 
 

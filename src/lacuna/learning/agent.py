@@ -33,6 +33,11 @@ from lacuna.validation import whole_number
 if TYPE_CHECKING:
     import gymnasium
 
+FORM = savefile.Form(
+    "agent", (begin_history, correct, learner.act, learner.begin, learner.learn, learner.probabilities)
+)
+"""A saved agent, and the kernels that it calls."""
+
 
 class Agent:
     """A learner that copes with hidden components, one step at a time.
@@ -100,7 +105,7 @@ class Agent:
         self.steps = 0
         self._phase: Phase = "new"
         self._action = -1
-        self._files = savefile.KnownFiles()
+        self._files = savefile.KnownFiles(FORM)
 
     @classmethod
     def for_env(
@@ -341,7 +346,7 @@ class Agent:
         A file that this agent was loaded from or saved to is replaced, unless another process has saved it since. Any
         other file is replaced only with `overwrite`.
         """
-        self._files.write(path, "agent", *self.to_parts(), overwrite=overwrite)
+        self._files.write(path, *self.to_parts(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, other_kernels: savefile.OtherKernels = "warn") -> Agent:
@@ -350,8 +355,8 @@ class Agent:
         If other kernels saved it, later results may differ in their bits. That gives a warning; with
         ``other_kernels="refuse"``, an error.
         """
-        files = savefile.KnownFiles()
-        header, arrays = files.read(path, "agent", other_kernels)
+        files = savefile.KnownFiles(FORM)
+        header, arrays = files.read(path, other_kernels)
         with savefile.refusing(path, "does not describe an agent"):
             space, n_actions, settings, seed = checkpoint.identity(header)
             savefile.fields("the file", arrays, checkpoint.array_names(settings))

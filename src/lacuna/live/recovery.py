@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lacuna.kernels.compiled import kernels_digest
 from lacuna.live import snapshot
 from lacuna.live.replay import begin_state, replay
 from lacuna.live.state import TrialState
@@ -77,7 +76,7 @@ def computed_by(store: Store, marks: list[dict[str, Any]]) -> dict[str, Any]:
 
 def is_computed_here(store: Store, marks: list[dict[str, Any]]) -> bool:
     """Whether these kernels computed the last events of a log."""
-    return bool(computed_by(store, marks)["kernels"] == kernels_digest())
+    return bool(computed_by(store, marks)["kernels"] == snapshot.FORM.digest)
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,9 @@ def recover(store: Store, draws_key: DrawsKey, *, at_most: int | None = None) ->
     """
     marks = landmarks(store)
     if not is_computed_here(store, marks):
-        last = computed_by(store, marks)["kernels"]
+        last, here = computed_by(store, marks)["kernels"], snapshot.FORM.digest
         raise OtherKernelsError(
-            f"the trial {store.trial!r} was last run by other kernels ({last}; these are {kernels_digest()}), so it is "
+            f"the trial {store.trial!r} was last run by other kernels ({last}; these are {here}), so it is "
             "read-only; lacuna trial upgrade replays it and lets it go on"
         )
     first = (_kept(marks) or {"seq": 0})["seq"]

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from lacuna.kernels.compiled import kernels_digest
+from lacuna.live.snapshot import FORM
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.protocol.numbers import Numbers
@@ -44,7 +44,7 @@ def provenance() -> dict[str, Any]:
     """The versions and the machine that compute, for the log."""
     libc = " ".join(platform.libc_ver()).strip()
     return {
-        "lacuna": __version__, "results": RESULTS_VERSION, "kernels": kernels_digest(), "numpy": np.__version__,
+        "lacuna": __version__, "results": RESULTS_VERSION, "kernels": FORM.digest, "numpy": np.__version__,
         "numba": numba.__version__, "python": platform.python_version(), "libc": libc, "machine": platform.machine(),
     }  # fmt: skip
 

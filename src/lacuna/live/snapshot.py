@@ -8,16 +8,26 @@ from typing import Any
 import numpy as np
 
 from lacuna.kernels.codes import pack
+from lacuna.kernels.philox import fill_numbers
 from lacuna.kernels.space import MISSING
 from lacuna.learning.tables import array_names
 from lacuna.live.ledger import ABSENT, MAX_T, OUTSIDE, Ledger
 from lacuna.live.pool import Person, Places
 from lacuna.live.state import TrialState
+from lacuna.live.steps import choose, credit_rows, learn_row, move_on, plan_rows, teach_rows
+from lacuna.live.units import fill_probabilities, nearest_units, share_out
 from lacuna.methods import savefile
 from lacuna.methods.memory import NO_STATE, Memory
 from lacuna.methods.savefile import Arrays, take
 from lacuna.methods.table import NO_GUESS
+from lacuna.methods.voting import sample_action
 from lacuna.validation import shown, whole_number
+
+FORM = savefile.Form("trial", (
+    choose, credit_rows, fill_numbers, fill_probabilities, learn_row, move_on, nearest_units, plan_rows, sample_action,
+    share_out, teach_rows,
+))  # fmt: skip
+"""The state of a trial in a file; its kernels decide every bit of a log."""
 
 _LEDGER = tuple(sorted(Ledger(1, 1).to_arrays()))
 _PLACES = tuple(sorted(Places(1, 1).to_arrays()))
@@ -38,7 +48,7 @@ def to_bytes(state: TrialState, seq: int) -> bytes:
     for name in array_names(state.settings) if tables else ():
         arrays[f"pools_{name}"] = np.concatenate([own[name] for own in tables])
         arrays[f"pools_{name}_lengths"] = np.array([own[name].shape[0] for own in tables], dtype=np.int64)
-    return savefile.encode("trial", header, arrays)
+    return savefile.encode(FORM, header, arrays)
 
 
 def from_bytes(content: bytes, where: str, state: TrialState, *, carried: bool = False) -> int:
@@ -49,7 +59,7 @@ def from_bytes(content: bytes, where: str, state: TrialState, *, carried: bool =
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", savefile.OtherKernelsWarning)
-        header, arrays = savefile.decode(where, content, "trial", "warn" if carried else "refuse")
+        header, arrays = savefile.decode(where, content, FORM, "warn" if carried else "refuse")
     with savefile.refusing(where, "does not describe the state of this trial"):
         savefile.fields("the snapshot", header, _HEADER)
         if header["trial"] != state.file.digest:

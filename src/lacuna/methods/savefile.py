@@ -13,8 +13,9 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
 from pathlib import Path
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.files import write_whole
-from lacuna.kernels.compiled import kernels_digest
+from lacuna.kernels.meaning import digest_of
 from lacuna.validation import shown, whole_number
 from lacuna.version import RESULTS_VERSION, __version__
 
@@ -49,6 +50,19 @@ class OtherKernelsWarning(UserWarning):
     """A file was saved by another version of the kernels, so what follows may differ in its bits."""
 
 
+@dataclass(frozen=True)
+class Form:
+    """What a file holds, and the kernels that compute with it."""
+
+    kind: str
+    kernels: tuple[Callable[..., object], ...]
+
+    @property
+    def digest(self) -> str:
+        """What the kernels mean."""
+        return digest_of(self.kernels)
+
+
 class KnownFiles:
     """The files that an agent or a run was read from or saved to, and their seals at that time.
 
@@ -56,31 +70,28 @@ class KnownFiles:
     read one file and save it again cannot both succeed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, form: Form) -> None:
+        self.form = form
         self._seals: dict[str, tuple[bytes | None, ...]] = {}
 
-    def read(
-        self, path: str | os.PathLike[str], kind: str, other_kernels: OtherKernels
-    ) -> tuple[dict[str, Any], Arrays]:
+    def read(self, path: str | os.PathLike[str], other_kernels: OtherKernels) -> tuple[dict[str, Any], Arrays]:
         """Read a file back, or say in one sentence why it cannot be trusted."""
         body = _content(path)
-        header, arrays = decode(path, body, kind, other_kernels)
+        header, arrays = decode(path, body, self.form, other_kernels)
         self._seals[os.path.realpath(path)] = (body[-_TAIL:],)
         return header, arrays
 
-    def write(
-        self, path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: Arrays, *, overwrite: bool
-    ) -> None:
+    def write(self, path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays, *, overwrite: bool) -> None:
         """Write a complete file, unless that would replace a file that this agent or run does not know."""
         # The file itself: a link to it stays a link.
         key = os.path.realpath(path)
-        content = encode(kind, header, arrays)
+        content = encode(self.form, header, arrays)
         known = self._seals.pop(key, ())
 
         def check() -> None:
             there = _seal(Path(key))
             if not overwrite and there not in (None, *known):
-                raise SaveFileError(_why_kept(path, kind, known=bool(known)))
+                raise SaveFileError(_why_kept(path, self.form.kind, known=bool(known)))
             # Either may be there if this is interrupted just before or just after the renaming.
             self._seals[key] = (there, content[-_TAIL:])
 
@@ -115,14 +126,15 @@ def _seal(path: Path) -> bytes | None:
         return None
 
 
-def encode(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
+def encode(form: Form, header: dict[str, Any], arrays: Arrays) -> bytes:
     """Return the content of a file, with its checksum."""
     # The index lists its keys in order, so the arrays follow it in that order.
     arrays = dict(sorted(arrays.items()))
     index = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
-    saved_by = {"lacuna": __version__, "results": RESULTS_VERSION, "kernels": kernels_digest()}
-    body = bytearray(f"lacuna {kind} {VERSION}\n".encode())
-    body += json.dumps({"header": header, "arrays": index, "saved_by": saved_by}, sort_keys=True).encode() + b"\n"
+    saved_by = {"lacuna": __version__, "results": RESULTS_VERSION, "kernels": form.digest}
+    described = {"header": header, "arrays": index, "saved_by": saved_by}
+    body = bytearray(f"lacuna {form.kind} {VERSION}\n".encode())
+    body += json.dumps(described, sort_keys=True).encode() + b"\n"
     for array in arrays.values():
         body += np.ascontiguousarray(array, dtype=_DTYPES[str(array.dtype)]).tobytes()
     return bytes(body) + b"sha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n"
@@ -138,15 +150,15 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 
 
 def decode(
-    path: str | os.PathLike[str], body: bytes, kind: str, other_kernels: OtherKernels
+    path: str | os.PathLike[str], body: bytes, form: Form, other_kernels: OtherKernels
 ) -> tuple[dict[str, Any], Arrays]:
     """Return the content of a file, or say in one sentence why it cannot be trusted; messages call it `path`."""
     first, _, rest = body.partition(b"\n")
     words = first.decode("ascii", "replace").split(" ")
     if len(words) != 3 or words[0] != "lacuna" or not words[2].isdecimal():
         raise SaveFileError(f"{path} is not a file saved by lacuna")
-    if words[1] != kind:
-        raise SaveFileError(f"{path} holds a saved {words[1][:40]}, not a saved {kind}")
+    if words[1] != form.kind:
+        raise SaveFileError(f"{path} holds a saved {words[1][:40]}, not a saved {form.kind}")
     if words[2] != str(VERSION):
         raise SaveFileError(f"{path} was saved in format {words[2][:40]}; this version reads format {VERSION} only")
     content, tail = body[:-_TAIL], body[-_TAIL:]
@@ -159,18 +171,20 @@ def decode(
         described = fields("the file", json.loads(line), ("header", "arrays", "saved_by"))
         saved_by = fields("saved_by", described["saved_by"], ("lacuna", "results", "kernels"))
         arrays = _unpack_arrays(raw, described["arrays"])
-    _compare_kernels(path, saved_by, other_kernels)
+    _compare_kernels(path, saved_by, form, other_kernels)
     return described["header"], arrays
 
 
-def _compare_kernels(path: str | os.PathLike[str], saved_by: dict[str, Any], other_kernels: OtherKernels) -> None:
+def _compare_kernels(
+    path: str | os.PathLike[str], saved_by: dict[str, Any], form: Form, other_kernels: OtherKernels
+) -> None:
     if other_kernels not in get_args(OtherKernels):
         raise ValueError(f"other_kernels is {other_kernels!r}; it must be one of {', '.join(get_args(OtherKernels))}")
-    if (saved_by["results"], saved_by["kernels"]) == (RESULTS_VERSION, kernels_digest()):
+    if (saved_by["results"], saved_by["kernels"]) == (RESULTS_VERSION, form.digest):
         return
     message = (
         f"{path} was saved by other kernels ({shown(saved_by['kernels'])} of lacuna {shown(saved_by['lacuna'])}; these "
-        f"are {kernels_digest()!r} of {__version__!r}), so what follows may differ in its bits"
+        f"are {form.digest!r} of {__version__!r}), so what follows may differ in its bits"
     )
     if other_kernels == "refuse":
         raise SaveFileError(message)

@@ -37,6 +37,9 @@ from lacuna.validation import number, one_of, shown, whole_number
 
 DRIVERS = ("compiled", "stepwise")
 
+FORM = savefile.Form("run", (run_steps,))
+"""A saved run, and the loop that calls its kernels."""
+
 # Numbers prepared per stream between two visits of the compiled loop: some thousand steps, yet small enough for cache.
 _AHEAD_STEPS, _AHEAD_MOST = 8192, 1 << 16
 
@@ -96,7 +99,7 @@ class Run:
         self.seconds = 0.0
         self.driver = driver
         self._env: MissingObservation | None = None
-        self._files = savefile.KnownFiles()
+        self._files = savefile.KnownFiles(FORM)
 
     @property
     def agent(self) -> Agent:
@@ -259,7 +262,7 @@ class Run:
         if self.lateness is not None:
             mine |= {"late_waiting": self.lateness.waiting, "late_at": self.lateness.at}
         mine |= {"place": self.place, "curve": np.array(self.curve).reshape(len(self.curve), self.snapshot().size)}
-        self._files.write(path, "run", header, arrays | mine, overwrite=overwrite)
+        self._files.write(path, header, arrays | mine, overwrite=overwrite)
 
     @classmethod
     def load(
@@ -270,8 +273,8 @@ class Run:
 
         For `other_kernels` see `Agent.load`.
         """
-        files = savefile.KnownFiles()
-        header, arrays = files.read(path, "run", other_kernels)
+        files = savefile.KnownFiles(FORM)
+        header, arrays = files.read(path, other_kernels)
         with savefile.refusing(path, "cannot be resumed"):
             savefile.fields("the run", header, ("agent", "problem", "first_observed", "positions", "seconds"))
             if header["problem"] != fingerprint(mdp, mechanism):

@@ -1,0 +1,3 @@
+import pickle
+
+class NumbaPickler(pickle.Pickler): ...
