@@ -10,15 +10,21 @@ import shutil
 import stat
 import subprocess
 import sys
+from importlib import import_module
 from itertools import product
 from pathlib import Path
+from pkgutil import walk_packages
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.registry import CPUDispatcher
 
+import lacuna
 from lacuna.kernels import cache
 from lacuna.kernels.codes import index_of
+from lacuna.kernels.meaning import meaning, remember_source
 from lacuna.kernels.space import Space
 
 PACKAGE = Path(cache.__file__).parents[1]
@@ -481,3 +487,21 @@ def test_a_kernel_that_only_kernels_call_refuses_python() -> None:
         TypeError, match=r"^index_of is called by kernels only; make it a @kernel to call it from Python$"
     ):
         index_of(np.zeros(2, dtype=np.int64), Space((2, 2)).layout)
+
+
+def test_every_kernel_has_a_meaning_of_its_own_that_no_module_name_enters() -> None:
+    kernels = {}
+    for found in walk_packages(lacuna.__path__, "lacuna."):
+        module = import_module(found.name)
+        for name, value in vars(module).items():
+            if isinstance(value, CPUDispatcher) and value.py_func.__module__ == found.name:
+                kernels[f"{found.name}.{name}"] = value
+    assert len(kernels) > 200
+    digests = {name: meaning(kernel).digest for name, kernel in kernels.items()}
+    assert len(set(digests.values())) == len(kernels)
+    # With another module around them, functions of the same code mean the same.
+    for kernel in kernels.values():
+        function = kernel.py_func
+        elsewhere = FunctionType(function.__code__, function.__globals__ | {"__name__": "elsewhere"})
+        remember_source(elsewhere)
+        assert meaning(elsewhere) == meaning(kernel)
