@@ -1,0 +1,219 @@
+"""The numbers of the README: measured, kept as plain data, and printed as its tables.
+
+``python benchmarks/readme.py run out/readme docs/results/readme.json`` runs what the store in the folder lacks of the
+studies in ``benchmarks/readme/``, and writes the figures.
+``python benchmarks/readme.py tables docs/results/readme.json`` prints the tables.
+
+The paper's methods over 50,000 steps come from ``docs/results/claims.json``, a file of the full study. Ours are run on
+its fresh trials. That they are the same trials is checked: ours without planning and QMDP are in both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lacuna.methods.settings import DEFAULT, UNPLANNED
+from lacuna.paper.comparison import REACHABLE
+from lacuna.paper.evidence import DRAWS
+from lacuna.quantities import number_text
+from lacuna.study.engines import Local
+from lacuna.study.runner import run_studies
+from lacuna.study.selection import HYPER_PARAMETERS, Columns, choose, chosen_runs, with_open_episode
+from lacuna.study.spec import Study
+from lacuna.study.store import Store
+
+ROOT = Path(__file__).parents[1]
+STUDIES = Path(__file__).with_name("readme")
+FULL = ROOT / "docs" / "results" / "claims.json"
+OURS = {"without": UNPLANNED.method, "default": DEFAULT.method, "reachable": REACHABLE}
+GIVEN = ("K", "p_shuffle", "alpha", "gamma", "epsilon")
+PER_EPISODE, PER_STEP = "mean_total_reward_with_open", "reward_per_step"
+TUNED = Columns(problem=("world", "missingness", "first_observed", "steps"), tuned=(*HYPER_PARAMETERS, "parameters"))
+"""Whether staying is allowed is tuned like a setting."""
+
+WORLDS = {"taxi": "Taxi", "frozen-lake": "FrozenLake", "machine": "`machine`", "relay": "`relay`",
+          "mobile-health": "`mobile-health`"}  # fmt: skip
+Figures = dict[str, Any]
+
+
+def study(name: str) -> Study:
+    """One of the studies."""
+    return Study.read(STUDIES / f"{name}.toml")
+
+
+def runs_of(table: pl.DataFrame, *studies: Study) -> pl.DataFrame:
+    """The runs of some studies, with the open episode counted."""
+    ids = [run.id for one in studies for run in one.runs()]
+    return with_open_episode(table.filter(pl.col("id").is_in(ids))).sort("trial")
+
+
+def figure(values: Sequence[float] | NDArray[np.float64]) -> Figures:
+    """A mean and its standard error."""
+    each = np.asarray(values, dtype=np.float64)
+    return {"mean": float(each.mean()), "standard_error": float(each.std(ddof=1) / len(each) ** 0.5), "n": len(each)}
+
+
+def by_draw(runs: pl.DataFrame, measure: str) -> NDArray[np.float64]:
+    """The mean of each draw over its fresh trials."""
+    return np.array([runs.filter(pl.col("trial").is_in(draw.fresh))[measure].mean() for draw in DRAWS])
+
+
+def long_runs(runs: pl.DataFrame) -> Iterator[Figures]:
+    """Lake World over 50,000 steps: ours from the runs, the paper's from the full study on the same trials."""
+    full = {one["missingness"]: one for one in json.loads(FULL.read_text())["comparisons"]["held-out"]}
+    for name in runs["missingness"].unique(maintain_order=True):
+        mine, theirs = runs.filter(missingness=name), full[name]
+        found = {key: by_draw(mine.filter(method=method), PER_EPISODE) for key, method in OURS.items()}
+        for key, before in (("without", theirs["ours"]), ("reachable", theirs["yardsticks"][REACHABLE])):
+            if abs(found[key].mean() - before["estimate"]) > 1e-9:
+                raise ValueError(f"{OURS[key]} under {name}: {found[key].mean()}, but {before['estimate']} in {FULL}")
+        yield {
+            "missingness": name, "best": theirs["best"], "theirs": of_interval(theirs["theirs"], len(DRAWS)),
+            **{key: figure(values) for key, values in found.items()},
+        }  # fmt: skip
+
+
+def of_interval(interval: Mapping[str, float], n: int) -> Figures:
+    """A mean and its standard error, from an interval by Student's t over 8 numbers."""
+    t = 2.364624251592785
+    assert n == len(DRAWS) == 8
+    return {"mean": interval["estimate"], "standard_error": (interval["high"] - interval["low"]) / 2 / t, "n": n}
+
+
+def short_runs(ours: pl.DataFrame, papers: pl.DataFrame) -> Iterator[Figures]:
+    """Lake World over 2,000 steps: the paper's tuned as in the full study, by reward per step."""
+    for name in ours["missingness"].unique(maintain_order=True):
+        mine, theirs = ours.filter(missingness=name), papers.filter(missingness=name)
+        shown = tuned_by_draw(theirs)
+        best = max(shown, key=lambda method: float(shown[method].mean()))
+        yield {
+            "missingness": name, "best": dict(zip(("method", "K", "p_shuffle"), best, strict=True)),
+            "theirs": figure(shown[best]),
+            **{key: figure(by_draw(mine.filter(method=method), PER_STEP)) for key, method in OURS.items()},
+        }  # fmt: skip
+
+
+def choices(runs: pl.DataFrame) -> list[pl.DataFrame]:
+    """The settings that each draw chooses on its tuning trials."""
+    return [choose(runs, draw.tuning, PER_STEP, TUNED) for draw in DRAWS]
+
+
+def confirming(tuning: Study, chosen: Sequence[pl.DataFrame]) -> list[Study]:
+    """The studies that run what each draw chose on its fresh trials."""
+    studies = []
+    for draw, choice in zip(DRAWS, chosen, strict=True):
+        for (missingness, stay), rows in choice.group_by("missingness", "parameters", maintain_order=True):
+            methods = [
+                {"name": row["method"]} | {key: row[key] for key in GIVEN if row[key] is not None}
+                for row in rows.iter_rows(named=True)
+            ]
+            data = {
+                "name": f"{tuning.spec.name} {missingness} {stay} from {draw.fresh[0]}", "steps": tuning.spec.steps,
+                "first_trial": draw.fresh[0], "trials": len(draw.fresh), "missingness": [missingness],
+                "worlds": [{"name": "lake"} | ({"stay": True} if stay else {})], "methods": methods,
+            }  # fmt: skip
+            studies.append(Study.from_data(data, data["name"]))
+    return studies
+
+
+def tuned_by_draw(runs: pl.DataFrame) -> dict[tuple[Any, ...], NDArray[np.float64]]:
+    """What each method earns in each draw on fresh trials, at the setting that its tuning trials chose."""
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for draw, choice in zip(DRAWS, choices(runs), strict=True):
+        chosen = chosen_runs(runs, choice, draw.fresh, TUNED)
+        for keys, group in chosen.group_by("method", "K", "p_shuffle", maintain_order=True):
+            if sorted(group["trial"]) != sorted(draw.fresh):
+                raise ValueError(f"{keys} lacks fresh trials")
+            found.setdefault(keys, []).append(float(group[PER_STEP].to_numpy().mean()))
+    return {keys: np.array(values) for keys, values in found.items()}
+
+
+def elsewhere(runs: pl.DataFrame, measure: str) -> Iterator[Figures]:
+    """Other worlds, at fixed settings: the best of the paper's methods is picked on the trials shown."""
+    names = [*OURS.values()]
+    for (world, missingness), group in runs.group_by("world", "missingness", maintain_order=True):
+        papers = group.filter(~pl.col("method").is_in(names))
+        means = papers.group_by("method", "epsilon", maintain_order=True).agg(pl.col(measure).mean())
+        method, epsilon, _ = means.sort(measure, descending=True).row(0)
+        theirs = papers.filter(method=method, epsilon=epsilon)[measure].to_numpy()
+        kept = {key: group.filter(method=name)[measure].to_numpy() for key, name in OURS.items()}
+        yield {
+            "world": world, "missingness": missingness, "measure": measure,
+            "best": {"method": method, "epsilon": epsilon}, "theirs": figure(theirs),
+            **{key: figure(values) for key, values in kept.items() if len(values)},
+        }  # fmt: skip
+
+
+def run(folder: Path, target: Path) -> None:
+    """Run all studies, and write the figures."""
+    store = Store(folder)
+
+    def made(*wanted: Study) -> pl.DataFrame:
+        done = run_studies(wanted, store, Local(os.cpu_count() or 1))
+        if done.done < done.total:
+            raise RuntimeError(f"{done.done} of {done.total} runs were made; the same command goes on")
+        return runs_of(store.table(), *wanted)
+
+    tuning = study("short-tuning")
+    chosen = confirming(tuning, choices(made(tuning)))
+    short = list(short_runs(made(study("short")), made(tuning, *chosen)))
+    unending = [found for name in ("endless", "mobile-health") for found in elsewhere(made(study(name)), PER_STEP)]
+    data = {
+        "command": "python benchmarks/readme.py run out/readme docs/results/readme.json",
+        "long": list(long_runs(made(study("lake")))),
+        "short": short,
+        "elsewhere": [*elsewhere(made(study("ends")), PER_EPISODE), *unending],
+    }
+    target.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def shown(found: Figures | None, digits: int) -> str:
+    """A mean with its standard error in brackets."""
+    if found is None:
+        return "–"
+    error = f"{found['standard_error']:.{digits}f}"
+    return f"{number_text(found['mean'], f'.{digits}f')} ({error.removeprefix('0')})"
+
+
+def in_lake(found: Sequence[Figures], digits: int) -> str:
+    """A table of Lake World, a row for each rate."""
+    columns = ("theirs", "without", "default", "reachable")
+    rows = ["| missing | best of the paper's methods | ours, without planning | our default | QMDP |", "|---" * 5 + "|"]
+    for one in found:
+        rate = float(one["missingness"].removeprefix("mcar:"))
+        rows.append(f"| {100 * rate:.0f} % | {' | '.join(shown(one[key], digits) for key in columns)} |")
+    return "\n".join(rows)
+
+
+def in_worlds(found: Sequence[Figures]) -> str:
+    """A table of other worlds, a row for each."""
+    heads = ["world", "best of the paper's methods", "ours, without planning", "our default"]
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for one in found:
+        name = WORLDS[one["world"]] + (", rare answers" if one["missingness"].startswith("self-report") else "")
+        digits = 1 if abs(one["default"]["mean"]) >= 1 else 3
+        rows.append(f"| {name} | {' | '.join(shown(one[key], digits) for key in ('theirs', 'without', 'default'))} |")
+    return "\n".join(rows)
+
+
+def tables(data: Mapping[str, Any]) -> list[str]:
+    """The tables, as the README has them."""
+    return [in_lake(data["long"], 1), in_lake(data["short"], 2), in_worlds(data["elsewhere"])]
+
+
+if __name__ == "__main__":
+    what, *paths = sys.argv[1:]
+    first, *second = map(Path, paths)
+    if what == "run":
+        run(first, second[0])
+    else:
+        print("\n\n".join(tables(json.loads(first.read_text()))))
