@@ -147,3 +147,19 @@ def test_the_tables_of_choosing_are_those_of_the_full_run(way: str) -> None:
     wanted = script.table(RESULTS["comparisons"][way], world=way == "untuned")
     assert wanted in (ROOT / "docs" / "evidence" / "default.md").read_text()
     assert len(RESULTS["comparisons"][way]) == (18 if way == "held-out" else 12)
+
+
+def test_all_pages_give_one_figure_for_outcomes_without_planning() -> None:
+    docs = ROOT / "docs"
+    arrivals = (docs / "evidence" / "arrivals.md").read_text()
+    rows = re.findall(
+        r"^\| `mcar:([\d.]+)` \| `UNPLANNED` \|.*?\| ([+−][\d.]+) \(([+−][\d.]+), .*$", arrivals, re.MULTILINE
+    )
+    # Of 1,000 trials, the half width of an interval is 1.96 standard errors.
+    found = {rate: [float(text.replace("−", "-")) for text in texts] for rate, *texts in rows}
+    told = {rate: f"{abs(mean):.1f} ({(mean - low) / 1.9623:.1f})" for rate, (mean, low) in found.items()}
+    assert told == {"0.8": "1.2 (0.1)", "0.95": "2.5 (0.3)"}
+    for page in ("evidence/findings.md", "explanation/evidence.md", "how-to/choosing.md"):
+        text = (docs / page).read_text()
+        assert all(figure in text for figure in told.values()), page
+    assert told["0.95"] in (docs / "evidence" / "frontier.md").read_text()
