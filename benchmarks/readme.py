@@ -1,8 +1,8 @@
-"""The numbers of the README: measured, kept as plain data, and printed as its tables.
+"""The numbers of the README: measured, kept as plain data, and printed as its table.
 
 ``python benchmarks/readme.py run out/readme docs/results/readme.json`` runs what the store in the folder lacks of the
 studies in ``benchmarks/readme/``, and writes the figures.
-``python benchmarks/readme.py tables docs/results/readme.json`` prints the tables.
+``python benchmarks/readme.py table docs/results/readme.json`` prints the table.
 
 The paper's methods and QMDP over 50,000 steps come from ``docs/results/claims.json``, a file of the full study.
 Ours are run on its fresh trials. That they are the same is checked: ours without planning are in both.
@@ -41,8 +41,9 @@ PER_EPISODE, PER_STEP = "mean_total_reward_with_open", "reward_per_step"
 TUNED = Columns(problem=("world", "missingness", "first_observed", "steps"), tuned=(*HYPER_PARAMETERS, "parameters"))
 """Whether staying is allowed is tuned like a setting."""
 
-WORLDS = {"taxi": "Taxi", "frozen-lake": "FrozenLake", "machine": "`machine`", "relay": "`relay`",
-          "mobile-health": "`mobile-health`"}  # fmt: skip
+ELSEWHERE = ("machine", "relay", "mobile-health")
+"""Worlds that had no part in choosing a constant."""
+
 Figures = dict[str, Any]
 
 
@@ -139,19 +140,17 @@ def tuned_by_draw(runs: pl.DataFrame) -> dict[tuple[Any, ...], NDArray[np.float6
     return {keys: np.array(values) for keys, values in found.items()}
 
 
-def elsewhere(runs: pl.DataFrame, measure: str) -> Iterator[Figures]:
-    """Other worlds, at fixed settings: the best of the paper's methods is picked on the trials shown."""
-    names = [*OURS.values()]
+def elsewhere(runs: pl.DataFrame) -> Iterator[Figures]:
+    """Another world, at fixed settings: the best of the paper's methods is picked on the trials shown."""
     for (world, missingness), group in runs.group_by("world", "missingness", maintain_order=True):
-        papers = group.filter(~pl.col("method").is_in(names))
-        means = papers.group_by("method", "epsilon", maintain_order=True).agg(pl.col(measure).mean())
-        method, epsilon, _ = means.sort(measure, descending=True).row(0)
-        theirs = papers.filter(method=method, epsilon=epsilon)[measure].to_numpy()
-        kept = {key: group.filter(method=name)[measure].to_numpy() for key, name in OURS.items()}
+        papers = group.filter(~pl.col("method").is_in(list(OURS.values())))
+        means = papers.group_by("method", "epsilon", maintain_order=True).agg(pl.col(PER_STEP).mean())
+        method, epsilon, _ = means.sort(PER_STEP, descending=True).row(0)
+        theirs = papers.filter(method=method, epsilon=epsilon)[PER_STEP].to_numpy()
+        kept = {key: group.filter(method=name)[PER_STEP].to_numpy() for key, name in OURS.items()}
         yield {
-            "world": world, "missingness": missingness, "measure": measure,
-            "best": {"method": method, "epsilon": epsilon}, "theirs": figure(theirs),
-            **{key: figure(values) for key, values in kept.items() if len(values)},
+            "world": world, "missingness": missingness, "best": {"method": method, "epsilon": epsilon},
+            "theirs": figure(theirs), **{key: figure(values) for key, values in kept.items() if len(values)},
         }  # fmt: skip
 
 
@@ -167,13 +166,11 @@ def run(folder: Path, target: Path) -> None:
 
     tuning = study("short-tuning")
     chosen = confirming(tuning, choices(made(tuning)))
-    short = list(short_runs(made(study("short")), made(tuning, *chosen)))
-    unending = [found for name in ("endless", "mobile-health") for found in elsewhere(made(study(name)), PER_STEP)]
     data = {
         "command": "python benchmarks/readme.py run out/readme docs/results/readme.json",
         "long": list(long_runs(made(study("lake")))),
-        "short": short,
-        "elsewhere": [*elsewhere(made(study("ends")), PER_EPISODE), *unending],
+        "short": list(short_runs(made(study("short")), made(tuning, *chosen))),
+        "elsewhere": [found for name in ELSEWHERE for found in elsewhere(made(study(name)))],
     }
     target.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
@@ -186,30 +183,26 @@ def shown(found: Figures | None, digits: int) -> str:
     return f"{number_text(found['mean'], f'.{digits}f')} ({error.removeprefix('0')})"
 
 
-def in_lake(found: Sequence[Figures], digits: int) -> str:
-    """A table of Lake World, a row for each rate."""
+def table(data: Mapping[str, Any]) -> str:
+    """The table of the README."""
     columns = ("theirs", "without", "default", "reachable")
-    rows = ["| missing | best of the paper's methods | ours, without planning | our default | QMDP |", "|---" * 5 + "|"]
-    for one in found:
-        rate = float(one["missingness"].removeprefix("mcar:"))
-        rows.append(f"| {100 * rate:.0f} % | {' | '.join(shown(one[key], digits) for key in columns)} |")
-    return "\n".join(rows)
-
-
-def in_worlds(found: Sequence[Figures]) -> str:
-    """A table of other worlds, a row for each."""
-    heads = ["world", "best of the paper's methods", "ours, without planning", "our default"]
+    heads = ["missing", "best of the paper's methods", "ours, without planning", "our default", "QMDP"]
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for one in found:
-        name = WORLDS[one["world"]] + (", rare answers" if one["missingness"].startswith("self-report") else "")
-        digits = 1 if abs(one["default"]["mean"]) >= 1 else 3
-        rows.append(f"| {name} | {' | '.join(shown(one[key], digits) for key in ('theirs', 'without', 'default'))} |")
+    for part, digits in (("long", 1), ("short", 2), ("elsewhere", 3)):
+        for one in data[part]:
+            cells = [place(part, one), *(shown(one.get(key), digits) for key in columns)]
+            rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def tables(data: Mapping[str, Any]) -> list[str]:
-    """The tables, as the README has them."""
-    return [in_lake(data["long"], 1), in_lake(data["short"], 2), in_worlds(data["elsewhere"])]
+def place(part: str, one: Figures) -> str:
+    """What the first cell of a row says."""
+    if one["missingness"].startswith("self-report"):
+        return f"`{one['world']}`, answers rare, per step"
+    rate = 100 * float(one["missingness"].rpartition(":")[2].rpartition(",")[2])
+    if part == "elsewhere":
+        return f"`{one['world']}`, {rate:.0f} %, per step"
+    return f"Lake World, {rate:.0f} %" + (", first 2,000 steps, per step" if part == "short" else "")
 
 
 if __name__ == "__main__":
@@ -218,4 +211,4 @@ if __name__ == "__main__":
     if what == "run":
         run(first, second[0])
     else:
-        print("\n\n".join(tables(json.loads(first.read_text()))))
+        print(table(json.loads(first.read_text())))
