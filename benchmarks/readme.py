@@ -118,13 +118,13 @@ def confirming(tuning: Study, chosen: Sequence[pl.DataFrame]) -> list[Study]:
                 {"name": row["method"]} | {key: row[key] for key in GIVEN if row[key] is not None}
                 for row in rows.iter_rows(named=True)
             ]
+            name = f"{str(missingness).replace(':', ' ')}{' stay' if stay else ''} from {draw.fresh[0]}"
             data = {
-                "name": f"{missingness.replace(':', ' ')}{' stay' * bool(stay)} from {draw.fresh[0]}",
-                "steps": tuning.spec.steps,
+                "name": name, "steps": tuning.spec.steps,
                 "first_trial": draw.fresh[0], "trials": len(draw.fresh), "missingness": [missingness],
                 "worlds": [{"name": "lake"} | ({"stay": True} if stay else {})], "methods": methods,
             }  # fmt: skip
-            studies.append(Study.from_data(data, data["name"]))
+            studies.append(Study.from_data(data, name))
     return studies
 
 
