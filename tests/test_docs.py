@@ -65,7 +65,7 @@ def test_the_readme_is_one_and_a_half_screens_and_its_links_lead_somewhere() -> 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 80
     assert text.index("make paper") < text.index("make test") < text.index("##")
-    links = re.findall(r"\]\(([^)#]+)\)", text)
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
     assert len(links) > 10
     assert [link for link in links if not (ROOT / link).exists()] == []
 
@@ -192,3 +192,52 @@ def test_every_path_that_a_page_names_exists() -> None:
         for path in named.findall(page(name)):
             there = SOURCE / path.removeprefix("lacuna/") if path.startswith("lacuna/") else ROOT / path
             assert there.exists(), (name, path)
+
+
+# --- what the documentation says of the paper ------------------------------------------------------------------------
+
+ARXIV = "2510.10709"
+
+
+@pytest.mark.parametrize("place", ["README.md", "docs/index.md", "docs/how-to/reproduce.md", "CITATION.cff"])
+def test_the_paper_is_cited_with_its_year_and_where_to_read_it(place: str) -> None:
+    text = (ROOT / place).read_text(encoding="utf-8")
+    assert "2025" in text
+    assert f"https://arxiv.org/abs/{ARXIV}" in text
+    assert f"arXiv:{ARXIV}" in text
+
+
+def test_the_citation_file_has_the_keys_of_its_format() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    reference = text[text.index("references:") :]
+    assert re.findall(r"^  - type: (\w+)$", reference, re.MULTILINE) == ["article"]
+    assert re.findall(r"^    (year|month): (\d+)$", reference, re.MULTILINE) == [("year", "2025"), ("month", "10")]
+    assert re.findall(r'^      - type: (\w+)\n        value: "(.+)"$', reference, re.MULTILINE) == [
+        ("other", f"arXiv:{ARXIV}")
+    ]
+
+
+def test_no_page_says_which_reading_the_figures_of_the_paper_show() -> None:
+    # Neither the text of the paper nor its captions tell, and there is no code to look at.
+    files = [*DOCS.rglob("*.md"), *SOURCE.rglob("*.py"), *SOURCE.rglob("*.toml"), ROOT / "README.md"]
+    claims = ("what the paper's figures show", "as the authors ran", "behind the published", "figures come from this")
+    claimed = re.compile("|".join(claims))
+    told = {path.name for path in files if claimed.search(" ".join(path.read_text(encoding="utf-8").split()))}
+    assert told == set()
+    assert "does not say which of the two its figures show" in page("explanation/lake-world.md")
+
+
+def test_a_study_that_shares_trials_with_the_choice_of_constants_does_not_deny_it() -> None:
+    def trials(path: Path) -> tuple[set[str], set[int]]:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        first = data.get("first_trial", 0)
+        return {world["name"] for world in data["worlds"]}, set(range(first, first + data["trials"]))
+
+    chose = [trials(ROOT / "benchmarks" / "choosing" / f"{name}.toml") for name in ("parents", "smoothing")]
+    shared = []
+    for path in sorted((SOURCE / "paper" / "studies").rglob("*.toml")):
+        worlds, numbers = trials(path)
+        if any(worlds & others and numbers & used for others, used in chose):
+            shared.append(path.name)
+            assert "no part in choosing" not in " ".join(path.read_text(encoding="utf-8").replace("#", " ").split())
+    assert "lake.toml" in shared

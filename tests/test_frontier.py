@@ -345,4 +345,4 @@ def test_marks_say_who_is_ahead_and_behind() -> None:
     assert "--full" not in text
     none = as_data([cell("mcar:0.2", mi_planned=values, random_action=values - 1)])
     text = str(frontier_section(shown | {"fixed": none}))
-    assert "No method is clearly ahead of the default anywhere." in text
+    assert "No method is clearly ahead of the default in any of 1 problems." in text

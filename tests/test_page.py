@@ -546,6 +546,11 @@ def test_text_from_elsewhere_stays_text(visit: Visit) -> None:
     assert visit.page.locator("#run pre").inner_text() == ABOUT["command"]
 
 
+def test_the_page_cites_the_paper_with_its_year_and_where_to_read_it(folder: Path) -> None:
+    html = (folder / "index.html").read_text(encoding="utf-8")
+    assert '(Chasalow, Wu and Murphy, 2025, <a href="https://arxiv.org/abs/2510.10709">arXiv:2510.10709</a>)' in html
+
+
 def test_what_lies_beside_the_page_is_linked_and_there(visit: Visit, folder: Path) -> None:
     links = visit.page.locator("a[href]").evaluate_all("all => all.map(e => e.getAttribute('href'))")
     beside = {link for link in links if not link.startswith("#")}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.verdicts import FullStudy, in_brief
@@ -17,6 +18,7 @@ from lacuna.paper.verdicts import FullStudy, in_brief
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / "docs" / "results" / "claims.json").read_text())
 HORIZONS = json.loads((ROOT / "docs" / "results" / "horizons.json").read_text())
+MEASURED = json.loads((ROOT / "docs" / "results" / "readme.json").read_text())
 FINDINGS = (ROOT / "docs" / "evidence" / "findings.md").read_text()
 README = (ROOT / "README.md").read_text()
 READINGS = ("episodic", "continuing")
@@ -82,17 +84,36 @@ def test_the_readme_counts_the_verdicts_on_fresh_trials() -> None:
     assert words in " ".join(README.split())
 
 
-def test_the_readme_compares_the_default_as_the_full_run_does() -> None:
-    rows = re.findall(r"^\| (\d+) % " + 4 * r"\| ([\d.]+) " + r"\|$", README, re.MULTILINE)
-    assert len(rows) == 6
-    (ways,) = (RESULTS[key] for key in ("standings", "comparisons") if key in RESULTS)
-    by_rate = {one["missingness"]: one for one in ways["held-out"]}
-    for percent, *figures in rows:
-        one = by_rate[f"mcar:{int(percent) / 100}"]
-        (cell,) = (c for c in HORIZONS["cells"] if (c["world"], c["missingness"]) == ("lake", one["missingness"]))
-        found = [one[key]["estimate"] for key in ("theirs", "ours")]
-        found += [cell["reward_per_episode"]["mi-planned"]["mean"], one["yardsticks"]["qmdp-rewards"]["estimate"]]
-        assert figures == [f"{value:.1f}" for value in found]
+def test_the_table_of_the_readme_is_that_of_its_runs() -> None:
+    table = script_called("readme").table(MEASURED)
+    assert table in README
+    assert f"`{MEASURED['command']}`" in README
+    assert len(MEASURED["long"]) == 6
+    # Every figure has its standard error.
+    figures = [cell for row in table.splitlines()[2:] for cell in cells(row)[1:] if cell != "–"]
+    assert len(figures) > 40
+    assert all(re.fullmatch(r"−?[\d.]+ \([\d.]+\)", figure) for figure in figures)
+
+
+def test_the_columns_of_the_readme_have_the_trials_of_the_full_run() -> None:
+    by_rate = {one["missingness"]: one for one in RESULTS["comparisons"]["held-out"]}
+    for row in MEASURED["long"]:
+        one = by_rate[row["missingness"]]
+        full = {"theirs": one["theirs"], "without": one["ours"], "reachable": one["yardsticks"]["qmdp-rewards"]}
+        for column, found in full.items():
+            assert row[column]["mean"] == pytest.approx(found["estimate"], abs=1e-9)
+            half = row[column]["standard_error"] * stats.t.ppf(0.975, found["n"] - 1)
+            assert half == pytest.approx((found["high"] - found["low"]) / 2)
+        assert {row[column]["n"] for column in ("theirs", "without", "default", "reachable")} == {
+            RESULTS["about"]["draws"]
+        }
+
+
+def test_the_readme_names_the_commands_beside_the_verdicts() -> None:
+    text = " ".join(README.split())
+    command = RESULTS["about"]["command"].removesuffix(" --out out/paper")
+    assert f"3 fail and 8 are undecided ([findings](docs/evidence/findings.md), `{command}`)" in text
+    assert re.search(r"`make paper`, \d+ hold, \d+ fail and \d+ are undecided", text)
 
 
 def test_planning_is_judged_in_the_evidence_as_the_full_run_does() -> None:
@@ -147,3 +168,19 @@ def test_the_tables_of_choosing_are_those_of_the_full_run(way: str) -> None:
     wanted = script.table(RESULTS["comparisons"][way], world=way == "untuned")
     assert wanted in (ROOT / "docs" / "evidence" / "default.md").read_text()
     assert len(RESULTS["comparisons"][way]) == (18 if way == "held-out" else 12)
+
+
+def test_all_pages_give_one_figure_for_outcomes_without_planning() -> None:
+    docs = ROOT / "docs"
+    arrivals = (docs / "evidence" / "arrivals.md").read_text().replace("−", "-")
+    row = r"^\| `mcar:([\d.]+)` \| `UNPLANNED` \|[^(]*\(([+-][\d.]+), ([+-][\d.]+)\)"
+    told = {}
+    for rate, *ends in re.findall(row, arrivals, re.MULTILINE):
+        low, high = map(float, ends)
+        # With 1,000 trials, an interval reaches 1.962 standard errors to each side.
+        told[rate] = f"{abs(low + high) / 2:.1f} ({(high - low) / 2 / 1.962:.1f})"
+    assert told == {"0.8": "1.2 (0.1)", "0.95": "2.5 (0.3)"}
+    for page in ("evidence/findings.md", "explanation/evidence.md", "how-to/choosing.md"):
+        text = (docs / page).read_text()
+        assert all(figure in text for figure in told.values()), page
+    assert told["0.95"] in (docs / "evidence" / "frontier.md").read_text()

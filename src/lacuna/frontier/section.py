@@ -80,8 +80,8 @@ def ranking_text(found: Data) -> str:
     text = f"{first['series']} has the best mean rank, {first['rank'][0]:.1f} of {len(ranking)}. "
     ahead = [f"{one['series']} in {one['ahead']}" for one in ranking if one["ahead"]]
     n = len(found["cells"])
-    who = f"clearly ahead of the default, of {n} problems: {', '.join(ahead)}." if ahead else ""
-    return text + (who[:1].upper() + who[1:] if who else "No method is clearly ahead of the default anywhere.")
+    who = f"Clearly ahead of the default, of {n} problems: {', '.join(ahead)}."
+    return text + (who if ahead else f"No method is clearly ahead of the default in any of {n} problems.")
 
 
 def _ranking(found: Data) -> Markup:

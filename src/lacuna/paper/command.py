@@ -23,7 +23,7 @@ def paper(
     full: Annotated[bool, typer.Option("--full", help="All 34,560 runs, instead of a part of them.")] = False,
     continuing: Annotated[
         bool,
-        typer.Option("--continuing", help="Also the reading in which no episode ends, as in the paper's figures."),
+        typer.Option("--continuing", help="Also the reading in which no episode ends."),
     ] = False,
     honest: Annotated[
         bool,

@@ -43,6 +43,7 @@ Shows = Mapping[tuple[str, ...], Evidence]
 """What the page shows, by the options of its switches."""
 
 _PAPER = "Missing Data Multiple Imputation for Tabular Q-Learning in Online RL"
+_YEAR, _ARXIV = 2025, "2510.10709"
 _THEORY = ("theory/index.html", "theory.html", "../theory/index.html")
 _FACTS = {
     "lacuna": "lacuna", "python": "Python", "machine": "Machine", "workers": "Runs at a time", "finished": "Finished",
@@ -114,10 +115,11 @@ def _options(shows: Shows, place: int) -> list[str]:
 def _lead() -> Markup:
     return paragraphs(
         Markup(
-            "<em>{}</em> (Chasalow, Wu and Murphy) asks how an agent should learn while parts of what it sees go "
-            "missing, and answers: guess several times. Here its study is run again, its figures drawn from the new "
-            "runs, and each of its claims put to a test that could have failed."
-        ).format(_PAPER)
+            "<em>{}</em> (Chasalow, Wu and Murphy, {}, "
+            '<a href="https://arxiv.org/abs/{}">arXiv:{}</a>) asks how an agent should learn while parts of what it '
+            "sees go missing, and answers: guess several times. Here its study is run again, its figures drawn from "
+            "the new runs, and each of its claims put to a test that could have failed."
+        ).format(_PAPER, _YEAR, _ARXIV, _ARXIV)
     )
 
 
@@ -224,7 +226,7 @@ def _what_more(about: Mapping[str, Any]) -> Markup:
 def _reading_hints(shows: Shows) -> Markup:
     hints = {
         "episodic": "reaching the goal ends the episode, as the text of the paper says",
-        "continuing": "nothing ends and arrivals are only counted, as behind the published figures",
+        "continuing": "nothing ends and arrivals are only counted; the paper does not say which its figures show",
         "as published": "each method at the best of its hyper-parameters, found on the very trials shown",
         "held out": "chosen on five trials, shown on fresh ones, in several independent draws; intervals are over the "
         "draws, so they cover the choice too",
