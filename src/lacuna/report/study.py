@@ -262,7 +262,9 @@ class _Shown:
         outcomes = self.outcomes
         first, *others = (means(outcomes, measure) for measure in self.measures)
         keys = ["task", "series"]
-        joined = first.join(others[0].select(*keys, pl.struct("mean", "low", "high", "n").alias("_other")), on=keys)
+        joined = first.join(
+            others[0].select(*keys, pl.struct("mean", "low", "high", "n", "outliers").alias("_other")), on=keys
+        )
         more = outcomes.runs.group_by(keys, maintain_order=True).agg(
             pl.col("label").first(), pl.col("mean_bad_steps_with_open").mean().alias("bad"),
             pl.col("mean_path_length_with_open").mean().alias("path"), pl.col("seconds").median(),
@@ -274,12 +276,16 @@ class _Shown:
         heads += ["Bad steps per episode"] * len(bad) + ["Steps per episode", "Trials", "Seconds a run, median"]
         rows = []
         for row in joined.iter_rows(named=True):
-            here, other = (Interval(*(of[k] for k in ("mean", "low", "high", "n"))) for of in (row, row["_other"]))
             cells: list[Text | float | Cell] = [row["place"], row["missingness"], row["label"] or "–", row["series"]]
-            cells += [interval_cell(here), interval_cell(other)]
+            for of in (row, row["_other"]):
+                found = Interval(of["mean"], of["low"], of["high"], of["n"])
+                cells.append(interval_cell(found, note=of["outliers"]))
             cells += [_number(row[name]) for name in (*bad, "path")] + [row["n"], _number(row["seconds"])]
             rows.append(cells)
-        caption = "Means over trials, 95 % intervals below. Click on a column to sort."
+        caption = (
+            "Means over trials, 95 % intervals below; none where all trials are equal, as their spread is unknown. "
+            "Click on a column to sort."
+        )
         return cards(table(heads, rows, caption))
 
     def about(self, runs: pl.DataFrame, about: About) -> Markup:
@@ -315,6 +321,7 @@ def _difference_table(rows: pl.DataFrame) -> Markup:
     for row in rows.iter_rows(named=True):
         found = Interval(row["mean"], row["low"], row["high"], row["n"])
         word = "no clear difference" if not row["clear"] else "clearly ahead" if row["mean"] > 0 else "clearly behind"
+        word = f"{word}; {row['outliers']}" if row["outliers"] else word
         p = Cell(f"{row['p']:.2g}", row["p"])
         made.append([row["place"], row["missingness"], row["series"], interval_cell(found), p, row["n"], word])
     return cards(table(heads, made))
