@@ -228,8 +228,15 @@ class Comparison:
     def _cells(self) -> list[tuple[str, ...]]:
         rows = [("missingness", "method", "mean", "95 % interval", f"more than {self.names[0]}", "95 % interval")]
         rows += [
-            (hiding, name, _number(mean), _between(low, high), _number(less), _between(less_low, less_high))
-            for hiding, name, mean, low, high, less, less_low, less_high, *_ in self.summary.iter_rows()
+            (
+                hiding,
+                name,
+                _number(mean),
+                _between(low, high, n),
+                _number(less),
+                _between(less_low, less_high, 0 if less is None else n),
+            )
+            for hiding, name, mean, low, high, less, less_low, less_high, n, *_ in self.summary.iter_rows()
         ]
         return [row if len(self.names) > 1 else row[:4] for row in rows]
 
@@ -247,8 +254,10 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:.4g} to {high:.4g}"
+def _between(low: float | None, high: float | None, n: int) -> str:
+    if low is None or high is None:
+        return "unknown spread" if n > 1 else ""
+    return f"{low:.4g} to {high:.4g}"
 
 
 def _name(method: AnyMethod) -> str:

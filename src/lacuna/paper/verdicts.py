@@ -282,7 +282,8 @@ def most_wrong_by_chance(findings: Sequence[Finding]) -> float:
     A claim that is false passes for true with a probability of at most (1 - `LEVEL`)/2, when the part that makes it
     false lies on the border of its region; a claim that is true is refuted with a probability of at most 1 - `LEVEL`,
     over all its parts. Undecided is never wrong. The bound holds where intervals cover what they say: held out, not as
-    published, where settings are chosen on the trials that are reported.
+    published, where settings are chosen on the trials that are reported; and not where a method gets stuck so rarely
+    that no trial shows it, see `lacuna.study.statistics.unseen_share`.
 
     Examples
     --------

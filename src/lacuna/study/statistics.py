@@ -2,9 +2,9 @@
 
 Many differences at once are judged by their p values, corrected by Holm's method.
 
-An interval knows only the kinds of trials that are in its sample. A method that gets stuck in fewer than 3 of 100
-trials shows none in 100 with a probability above 5 %; the interval is then around the mean of the trials that went
-well. `outliers` finds trials that got stuck, where there are some in the sample.
+An interval knows only the kinds of trials that are in its sample. If no trial of the sample got stuck, its interval is
+around the mean of those that go well; `unseen_share` says how many may get stuck all the same. `outliers` finds trials
+that got stuck, if there are some in the sample.
 
 How often the intervals hold the truth, on normal data and on figures of real runs, is printed by
 ``python benchmarks/coverage.py``; how often where some trials get stuck, by ``python benchmarks/stuck.py``.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from lacuna.quantities import number_text
+from lacuna.quantities import counted, number_text
 from lacuna.running.measures import standard_error
 
 LEVEL = 0.95
@@ -293,6 +293,48 @@ def outliers(values: Values) -> Outliers:
     far = ((x < first - reach) | (x > third + reach)) & (x.size >= FEWEST)
     found = np.flatnonzero(far)
     return Outliers(tuple(found.tolist()), int((x[found] < first).sum()), median, x.size)
+
+
+def remark(values: Values) -> str:
+    """Say what a mean with its interval does not show: equal values, or trials far from the others; else nothing.
+
+    Examples
+    --------
+    >>> remark([2.0, 2.0, 2.0]), remark([1.0, 2.0, 3.0])
+    ('the same in all 3 trials, so of unknown spread', '')
+    """
+    x = _finite(values, "values")
+    if x.size > 1 and _equal(x, float(np.abs(x).max())):
+        return f"the same in all {x.size} trials, so of unknown spread"
+    return outliers(x).sentence
+
+
+def unseen_share(n: int) -> float:
+    """Return the largest share of trials that may get stuck if `n` trials show none, with a confidence of 95 %.
+
+    It is about 3/n.
+
+    Examples
+    --------
+    >>> round(unseen_share(10), 3), round(unseen_share(160), 3)
+    (0.259, 0.019)
+    """
+    return float(1 - (1 - LEVEL) ** (1 / n))
+
+
+def on_unseen(n: int) -> str:
+    """Say what `n` trials do not show.
+
+    Examples
+    --------
+    >>> on_unseen(24)
+    'Intervals and p values hold for trials like these: a method that gets stuck in up to 12 % of runs may not do so in
+    any of 24 trials.'
+    """
+    return (
+        f"Intervals and p values hold for trials like these: a method that gets stuck in up to "
+        f"{100 * unseen_share(n):.2g} % of runs may not do so in any of {counted(n, 'trial')}."
+    )
 
 
 def _equal(x: _Floats, size: float) -> bool:

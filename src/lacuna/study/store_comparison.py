@@ -15,7 +15,7 @@ from lacuna.study.statistics import Interval
 from lacuna.study.store import SCHEMA, UNREPEATABLE
 from lacuna.study.summaries import on_shared_trials, paired
 
-SUMMED = ("mean", "low", "high", "n", "p", "outliers", "clear")
+SUMMED = ("mean", "low", "high", "n", "p", "note", "clear")
 """What is said of differences."""
 
 _KEPT = [name for name in SCHEMA if name not in UNREPEATABLE and name != "id"]
@@ -38,7 +38,7 @@ class StoreComparison:
     differences
         Second minus first, paired by trial: ``place``, ``missingness``, ``task``, ``method`` with the settings that
         differ, the means ``first`` and ``second`` of the trials in both, ``apart``, whether any trial differs, and
-        ``mean``, ``low``, ``high``, ``n``, ``p``, ``outliers`` and ``clear`` of the differences as in
+        ``mean``, ``low``, ``high``, ``n``, ``p``, ``note`` and ``clear`` of the differences as in
         `lacuna.study.summaries.paired`.
     """
 
@@ -96,11 +96,10 @@ class Compared(NamedTuple):
 
 
 def _finding(row: Mapping[str, Any]) -> str:
-    if row["clear"]:
-        word = "clearly higher" if row["mean"] > 0 else "clearly lower"
-    else:
-        word = "no clear difference" if row["apart"] else "equal"
-    return f"{word}; {row['outliers']}" if row["outliers"] else word
+    if not row["apart"]:
+        return "equal"
+    word = "no clear difference" if not row["clear"] else "clearly higher" if row["mean"] > 0 else "clearly lower"
+    return f"{word}; {row['note']}" if row["note"] else word
 
 
 def compare_stores(first: pl.DataFrame, second: pl.DataFrame) -> StoreComparison:

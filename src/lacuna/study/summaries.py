@@ -18,9 +18,9 @@ from lacuna.study.statistics import (
     ROUNDING,
     holm,
     mean_interval,
-    outliers,
     paired_difference,
     paired_p_value,
+    remark,
     t_quantile,
     tasks_interquartile_difference,
     tasks_interquartile_mean,
@@ -53,15 +53,14 @@ def with_intervals(values: pl.DataFrame, by: Sequence[str], value: str = "value"
 def means(outcomes: Outcomes, measure: Measure) -> pl.DataFrame:
     """Return means over whole runs, a row for each task and series.
 
-    ``outliers`` says which trials lie far from the others, if any do, and gives the median.
+    ``note`` says if trials lie far from the others, and gives the median; or that all are equal. Else it is empty.
     """
     values = outcomes.values(measure)
-    far = {
-        at: outliers(rows["value"].to_numpy()).sentence
-        for at, rows in values.partition_by("task", "series", as_dict=True).items()
+    notes = {
+        at: remark(rows["value"].to_numpy()) for at, rows in values.partition_by("task", "series", as_dict=True).items()
     }
     found = with_intervals(values, _AT)
-    return found.with_columns(outliers=pl.Series([far[at] for at in found.select("task", "series").iter_rows()]))
+    return found.with_columns(note=pl.Series([notes[at] for at in found.select("task", "series").iter_rows()]))
 
 
 def trial_curves(outcomes: Outcomes, measure: Measure) -> pl.DataFrame:
@@ -108,8 +107,8 @@ def paired(values: pl.DataFrame, pairs: Iterable[tuple[str, str]]) -> pl.DataFra
     -------
     DataFrame
         ``task``, ``series``, ``other``; ``mean`` of the differences, ``low``, ``high``, ``n``; ``p`` by Student's t,
-        corrected by Holm's method for all rows of this table; ``outliers``, a sentence about the differences that lie
-        far from the others, if there are some; ``clear``, whether ``p`` is at most 5 %: then the interval leaves 0 out,
+        corrected by Holm's method for all rows of this table; ``note``, which says if differences lie far from the
+        others, or are all equal; ``clear``, whether ``p`` is at most 5 %: then the interval leaves 0 out,
         too, if there is one.
     """
     tables = {
@@ -122,10 +121,10 @@ def paired(values: pl.DataFrame, pairs: Iterable[tuple[str, str]]) -> pl.DataFra
             trials = sorted(of.get(series, {}).keys() & of.get(other, {}).keys())
             if trials:
                 a, b = ([of[name][trial] for trial in trials] for name in (series, other))
-                far = outliers(np.subtract(a, b)).sentence
-                rows.append((task, series, other, *paired_difference(a, b), paired_p_value(a, b), far))
+                note = remark(np.subtract(a, b))
+                rows.append((task, series, other, *paired_difference(a, b), paired_p_value(a, b), note))
     texts: dict[str, Any] = dict.fromkeys(("task", "series", "other"), pl.String)
-    found = pl.DataFrame(rows, texts | _NUMBERS | {"outliers": pl.String}, orient="row")
+    found = pl.DataFrame(rows, texts | _NUMBERS | {"note": pl.String}, orient="row")
     corrected = holm(found["p"].to_list()) if rows else []
     return found.with_columns(p=pl.Series(corrected, dtype=pl.Float64)).with_columns(clear=pl.col("p") <= 1 - LEVEL)
 
