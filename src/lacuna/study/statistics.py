@@ -147,7 +147,8 @@ def paired_p_value(a: Values, b: Values) -> float:
     apart, size = x - y, _size(x, y)
     if _equal(apart, size):
         nothing = abs(apart[0]) <= ROUNDING * size
-        return 1.0 if nothing else float(2.0 ** (1 - apart.size))
+        # Never 0, however many trials there are.
+        return 1.0 if nothing else float(2.0 ** max(1 - apart.size, -1000))
     error = apart.std(ddof=1) / np.sqrt(apart.size)
     return float(2 * stats.t.sf(abs(apart.mean()) / error, apart.size - 1))
 
