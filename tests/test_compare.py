@@ -332,3 +332,33 @@ class Knows3x2(Agent):
     def __init__(self, space: Space, n_actions: int, *, seed: int) -> None:
         assert space.sizes == (3, 2)
         super().__init__(space, n_actions, Settings("last-observed"), seed=seed)
+
+
+def test_a_seed_that_got_stuck_is_named_with_the_median() -> None:
+    plain = compare("corridor,length=6", "mcar:0.1", ["last-observed", "mi-synthetic"], steps=300, seeds=8)
+    assert plain.summary["outliers"].to_list() == ["", ""]
+    measure = plain.measure
+    stuck = (pl.col("method") == "mi-synthetic") & (pl.col("trial") == 3)
+    edited = plain.runs.with_columns(pl.when(stuck).then(-1e6).otherwise(measure).alias(measure))
+    found = replace(plain, runs=edited)
+    last = found.summary.row(1, named=True)
+    median = float(np.median(found.table.filter(name="mi-synthetic")[measure]))
+    assert last["outliers"] == f"1 of 8 trials lies far below the others; the median is {median:.4g}".replace("-", "−")
+    assert last["difference_outliers"].startswith("1 of 8 trials lies far below the others")
+    for text in (repr(found), found._repr_html_()):
+        assert "mcar:0.1, mi-synthetic: 1 of 8 trials lies far below the others" in text
+        assert "mcar:0.1, mi-synthetic, difference: 1 of 8" in text
+    assert "far below" not in repr(plain)
+
+
+def test_equal_figures_are_of_unknown_spread() -> None:
+    plain = compare("corridor,length=6", "mcar:0.1", ["last-observed", "mi-synthetic"], steps=300, seeds=2)
+    bonus = pl.when(method="mi-synthetic").then(1.0).otherwise(0.0)
+    found = replace(plain, runs=plain.runs.with_columns((bonus + 3.0).alias(plain.measure)))
+    last = found.summary.row(1, named=True)
+    assert (last["mean"], last["low"], last["high"]) == (4.0, None, None)
+    assert (last["difference"], last["difference_low"], last["difference_high"]) == (1.0, None, None)
+    lines = repr(found).splitlines()
+    assert lines[2].count("unknown spread") == 1
+    assert lines[3].count("unknown spread") == 2
+    assert found.paired(1, 0).row(0, named=True)["low"] is None

@@ -332,7 +332,7 @@ def test_the_section_shows_ranks_and_what_is_earned(data: dict[str, Any], tmp_pa
 
 
 def test_marks_say_who_is_ahead_and_behind() -> None:
-    values = np.arange(6.0)
+    values = np.arange(8.0)
     cells = [
         cell("mcar:0.2", mi_planned=values, last_observed=values + 1, random_action=values - 1, optimum=values + 2)
     ]

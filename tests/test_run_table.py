@@ -106,3 +106,7 @@ def test_a_terminal_shows_learning_and_what_could_be_reached(call: Call, monkeyp
     assert "QMDP" in answer.out
     rows: list[dict[str, Any]] = json.loads(call(*WORDS, "--json").out)
     assert "curve" not in rows[0]
+
+
+def test_equal_values_have_no_interval() -> None:
+    assert interval([2.0, 2.0, 2.0]) == interval([2.0]) == ""

@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lacuna.study.statistics import (
+    FEWEST,
+    ROUNDING,
     Interval,
     holm,
     interquartile_mean,
     mean_interval,
+    outliers,
     paired_difference,
     paired_p_value,
     paired_ratio,
+    tasks_interquartile_difference,
 )
 
 STUDIES = 2_000
@@ -91,7 +95,7 @@ def test_intervals_of_the_interquartile_mean_hold_the_centre_of_normal_values_a_
 @given(FLOATS, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_the_t_interval_is_that_of_scipy(values: list[float], level: float) -> None:
     found = mean_interval(values, level)
-    if len(values) > 1 and min(values) < max(values):
+    if max(values) - min(values) > ROUNDING * max(map(abs, values)):
         expected = stats.ttest_1samp(values, 0.0).confidence_interval(level)
         assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-6)
     assert found.estimate == pytest.approx(np.mean(values), rel=1e-12, abs=1e-9)
@@ -157,15 +161,43 @@ def test_swapping_the_methods_turns_the_interval_over() -> None:
 
 
 @pytest.mark.parametrize("summary", [mean_interval, interquartile_mean])
-def test_one_value_has_no_interval_and_equal_values_have_one_of_no_width(summary: Callable[..., Interval]) -> None:
-    assert summary([0.1]) == Interval(0.1, None, None, 1)
-    for n in (2, 3, 10):
-        assert summary([0.1] * n) == Interval(0.1, 0.1, 0.1, n)
+def test_equal_values_say_nothing_about_their_spread(summary: Callable[..., Interval]) -> None:
+    for n in (1, 2, 3, 10):
+        assert summary([0.1] * n) == Interval(0.1, None, None, n)
 
 
-def test_one_or_equal_differences() -> None:
-    assert paired_difference([5.0], [3.0]) == Interval(2.0, None, None, 1)
-    assert paired_difference([5.0, 6.0], [3.0, 4.0]) == Interval(2.0, 2.0, 2.0, 2)
+@pytest.mark.parametrize("n", [1, 2, 3, 30])
+def test_equal_differences_say_nothing_about_their_spread(n: int) -> None:
+    b = [0.1 * i for i in range(n)]
+    # Equal but for rounding: 0.1 i + 0.2 − 0.1 i is not always 0.2.
+    found = paired_difference([value + 0.2 for value in b], b)
+    assert found.estimate == pytest.approx(0.2)
+    assert found[1:] == (None, None, n)
+    assert paired_difference(b, b) == Interval(0.0, None, None, n)
+
+
+def test_equal_differences_over_tasks_say_nothing_about_their_spread() -> None:
+    scores = np.random.default_rng(4).normal(size=(6, 5))
+    found = tasks_interquartile_difference(scores + 0.5, scores)
+    assert found.estimate == pytest.approx(0.5)
+    assert found[1:] == (None, None, 6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 30, 5000])
+def test_equal_differences_are_judged_by_their_signs(n: int) -> None:
+    b = [0.1 * i for i in range(n)]
+    for a in ([value + 0.2 for value in b], [value - 7.0 for value in b]):
+        assert paired_p_value(a, b) == pytest.approx(stats.binomtest(n, n, 0.5).pvalue)
+        assert paired_p_value(a, b) > 0
+        assert (paired_p_value(a, b) <= 0.05) == (n >= 6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_equal_methods_do_not_differ(n: int) -> None:
+    a = np.random.default_rng(n).normal(1e6, size=n)
+    assert paired_p_value(a, a) == 1.0
+    assert paired_p_value(a + 1e-9, a) == 1.0  # a difference by rounding alone
+    assert holm([paired_p_value(a, a)] * 3) == [1.0] * 3
 
 
 def test_two_values() -> None:
@@ -239,8 +271,7 @@ def test_a_ratio_to_what_may_be_nothing_has_no_bounds() -> None:
     assert paired_ratio(a, [-1.0, 0.5, 1.5])[1:] == (None, None, 3)
     assert math.isnan(paired_ratio(a, [-1.0, 0.0, 1.0]).estimate)
     assert paired_ratio([1.0], [2.0]) == (0.5, None, None, 1)
-    exact = paired_ratio(a, [4.0, 8.0, 12.0], level=0.5)
-    assert (exact.estimate, exact.low, exact.high) == pytest.approx((0.25, 0.25, 0.25))
+    assert paired_ratio(a, [4.0, 8.0, 12.0], level=0.5) == (0.25, None, None, 3)
 
 
 # Many differences at once
@@ -299,10 +330,66 @@ def test_the_p_value_goes_with_the_interval() -> None:
 def test_the_edges_of_p_values() -> None:
     assert paired_p_value([3.0], [1.0]) == 1.0
     assert paired_p_value([3.0, 4.0], [3.0, 4.0]) == 1.0
-    assert paired_p_value([3.0, 4.0], [2.0, 3.0]) == 0.0
+    assert paired_p_value([3.0, 4.0], [2.0, 3.0]) == 0.5
     with pytest.raises(ValueError, match="a has 2 values and b has 1"):
         paired_p_value([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match=r"lie between -0\.1 and 0\.5; they must lie between 0 and 1"):
         holm([-0.1, 0.5])
     with pytest.raises(ValueError, match="p_values is empty"):
         holm([])
+
+
+# Trials that got stuck
+
+
+def stuck(rng: np.random.Generator, n: int, share: float, depth: float) -> Any:
+    """Normal values, of which some lie far below."""
+    return rng.normal(size=n) - depth * (rng.random(n) < share)
+
+
+def test_an_interval_holds_the_mean_too_rarely_where_no_trial_shows_that_some_get_stuck() -> None:
+    rng = np.random.default_rng(8)
+    samples = [stuck(rng, 24, 0.01, 70.0) for _ in range(STUDIES)]
+    truth = -0.7
+    too_high = np.array([(mean_interval(x).low or 0.0) > truth for x in samples])
+    shown = np.array([bool(outliers(x).positions) for x in samples])
+    # 0.99 to the power of 24: three studies of four have no stuck trial.
+    assert abs(float(np.mean(~shown)) - 0.99**24) <= margin(0.99**24)
+    assert float(np.mean(too_high)) > 0.5
+    # Where one is in the sample, it is found, and the interval is wide enough.
+    assert not (too_high & shown).any()
+
+
+@pytest.mark.parametrize("n", [FEWEST, 10, 24, 160])
+def test_normal_values_have_hardly_ever_outliers(n: int) -> None:
+    rng = np.random.default_rng(n)
+    found = [bool(outliers(x).positions) for x in rng.normal(size=(STUDIES, n))]
+    assert float(np.mean(found)) <= 0.01
+
+
+@given(st.lists(st.floats(-1.0, 1.0), min_size=7, max_size=40), st.sampled_from([-1e4, 1e4]), st.integers(0, 40))
+def test_a_trial_far_from_all_others_is_found_where_it_stands(values: list[float], far: float, at: int) -> None:
+    place = at % (len(values) + 1)
+    found = outliers([*values[:place], far, *values[place:]])
+    assert place in found.positions
+    assert found.median == pytest.approx(np.median([*values, far]))
+    assert found.below == (sum(1 for i in found.positions if i != place and values[i - (i > place)] < found.median)
+                           + (far < 0))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([1.0] * 9 + [-50.0], "1 of 10 trials lies far below the others; the median is 1"),
+        ([1.0, 1.1, 0.9] * 4 + [90.0, 80.0], "2 of 14 trials lie far above the others; the median is 1"),
+        ([1.0, 1.1, 0.9] * 4 + [90.0, -80.0], "2 of 14 trials lie far from the others; the median is 1"),
+        ([-2.5] * 9 + [-50.0], "1 of 10 trials lies far below the others; the median is −2.5"),
+        ([1.0] * 10, ""),
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ""),
+        ([1.0, 1.0, 1.0, 1.0, -50.0], ""),
+        ([3.0], ""),
+        ([0.3 - 0.1 * 3 + 1e-17 * i for i in range(9)] + [0.0], ""),
+    ],
+)
+def test_what_is_said_of_outliers(values: list[float], sentence: str) -> None:
+    assert outliers(values).sentence == sentence

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 import study_rows
 from commands import Call, caller, is_one_sentence
 from lacuna import Local, Store, Study, run_study
-from lacuna.report.study import About, plot, report
+from lacuna.report.study import About, page_of, plot, report
 from lacuna.report.study_files import as_toml, report_store
 from lacuna.study.outcomes import PER_EPISODE, PER_STEP, Outcomes
 from lacuna.study.summaries import differences, means, trial_curves
@@ -462,3 +462,16 @@ def test_stores_that_cannot_be_compared_give_one_sentence(
     assert answer.code == 2
     assert is_one_sentence(answer.err)
     assert told in answer.err
+
+
+def test_a_page_says_what_its_trials_do_not_show_and_which_of_them_got_stuck() -> None:
+    rows = [
+        study_rows.row(name, -5000.0 if (name, trial) == ("a", 3) else trial + bonus, trial)
+        for name, bonus in (("a", 1.5), ("b", 0.0), ("c", 0.0))
+        for trial in range(8)
+    ]
+    text = page_of(study_rows.table(rows), "A study", About()).html()
+    assert "gets stuck in up to 31 % of runs may not do so in any of 8 trials" in text
+    assert '<span class="quiet">1 of 8 trials lies far below the others; the median is 4.5</span>' in text
+    assert "no clear difference; the same in all 8 trials, so of unknown spread" in text
+    assert "no clear difference; 1 of 8 trials lies far below the others; the median is 1.5" in text

@@ -14,7 +14,7 @@ from lacuna.report.findings import on_differences, on_leaders, on_scores
 from lacuna.study.outcomes import MOST_SHOWN, PER_EPISODE, PER_STEP, Outcomes
 from lacuna.study.statistics import mean_interval, paired_difference, tasks_interquartile_mean
 from lacuna.study.store_comparison import compare_stores
-from lacuna.study.summaries import Scores, curves, differences, leaders, means, paired, trial_curves
+from lacuna.study.summaries import Scores, curves, differences, leaders, means, paired, trial_curves, with_intervals
 
 RATES = tuple({"missingness": name} for name in ("mcar:0.6", "none", "mcar:0.05", "mcar:0.2"))
 
@@ -113,9 +113,30 @@ def test_means_and_differences_are_those_of_the_statistics() -> None:
         assert at["series"] == "a"
 
 
-def test_equal_values_have_an_interval_of_width_zero() -> None:
+def test_equal_values_are_of_unknown_spread() -> None:
     at = means(Outcomes.of(study_rows.study({"a": 0.1}, spread=0.0, trials=7)), PER_EPISODE).row(0, named=True)
-    assert at["low"] == at["mean"] == at["high"]
+    assert (at["low"], at["high"]) == (None, None)
+    assert at["mean"] == pytest.approx(0.1)
+    assert at["note"] == "the same in all 7 trials, so of unknown spread"
+
+
+def test_means_have_the_intervals_of_the_statistics() -> None:
+    rng = np.random.default_rng(2)
+    groups = {"calm": rng.normal(size=9), "equal": np.full(9, 0.1), "nearly": 1e6 + 1e-9 * rng.normal(size=9)}
+    table = pl.DataFrame([(name, x) for name, of in groups.items() for x in of], ["name", "value"], orient="row")
+    for name, *found in with_intervals(table, ["name"]).iter_rows():
+        assert found == pytest.approx(list(mean_interval(groups[name])))
+
+
+def test_a_trial_that_got_stuck_is_named_with_the_median() -> None:
+    rows = [study_rows.row(name, far if trial == 3 else trial + bonus, trial)
+            for name, bonus, far in (("a", 1.5, -5000.0), ("b", 0.0, 3.0)) for trial in range(8)]  # fmt: skip
+    runs = study_rows.table(rows)
+    at = means(Outcomes.of(runs), PER_EPISODE).sort("series")
+    assert at["note"].to_list() == ["1 of 8 trials lies far below the others; the median is 4.5", ""]
+    found = paired(Outcomes.of(runs).values(PER_EPISODE), [("a", "b")]).row(0, named=True)
+    assert found["note"] == "1 of 8 trials lies far below the others; the median is 1.5"
+    assert not found["clear"]
 
 
 def test_a_curve_ends_with_the_reward_per_step_of_the_run() -> None:
@@ -131,7 +152,10 @@ def test_only_trials_in_common_are_paired() -> None:
     rows += [study_rows.row("b", trial - 1.0, trial) for trial in (1, 2, 3)]
     values = Outcomes.of(study_rows.table(rows)).values(PER_EPISODE)
     found = paired(values, [("a", "b"), ("a", "nobody")]).row(0, named=True)
-    assert (found["n"], found["mean"], found["clear"]) == (2, 1.0, True)
+    assert (found["n"], found["mean"], found["low"], found["high"]) == (2, 1.0, None, None)
+    # Two equal differences are no evidence: both have one sign by chance as often as not.
+    assert (found["p"], found["clear"]) == (0.5, False)
+    assert found["note"] == "the same in all 2 trials, so of unknown spread"
 
 
 def test_a_method_is_called_best_seldom_if_none_is() -> None:
@@ -254,7 +278,7 @@ def test_a_method_at_one_setting_in_each_store_is_paired_though_it_changed() -> 
     (one,) = compare_stores(first, second).compared()
     assert one.method == "m, alpha = 0.1 → m, alpha = 0.5"
     assert (one.first, one.second, one.apart.estimate, one.apart.n) == (2.5, 4.5, 2.0, 4)
-    assert one.finding == "clearly higher"
+    assert one.finding == "no clear difference; the same in all 4 trials, so of unknown spread"
     (fewer,) = compare_stores(first.filter(pl.col("trial") > 0), second).compared()
     assert (fewer.first, fewer.second, fewer.apart.n) == (3.0, 5.0, 3)
 

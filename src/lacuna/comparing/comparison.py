@@ -17,11 +17,12 @@ from lacuna.quantities import counted
 from lacuna.references import plain_names
 from lacuna.study.selection import MEASURES_WITH_OPEN
 from lacuna.study.spec import Study
-from lacuna.study.statistics import Interval, mean_interval, paired_difference
+from lacuna.study.statistics import Interval, mean_interval, outliers, paired_difference
 from lacuna.validation import nearest, shown, whole_number
 
 _NUMBERS = ("mean", "low", "high", "difference", "difference_low", "difference_high")
-_SUMMARY = ("missingness", "name", *_NUMBERS, "seeds")
+_TEXTS = ("outliers", "difference_outliers")
+_SUMMARY = ("missingness", "name", *_NUMBERS, "seeds", *_TEXTS)
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +86,11 @@ class Comparison:
 
     @cached_property
     def summary(self) -> pl.DataFrame:
-        """A row per mechanism and method: mean over seeds and difference to the first method, with intervals."""
+        """A row per mechanism and method: mean over seeds and difference to the first method, with intervals.
+
+        ``outliers`` and ``difference_outliers`` say which seeds lie far from the others, and give the median; they are
+        empty if none does.
+        """
         return self.summed_up()
 
     def summed_up(self, measure: str | None = None) -> pl.DataFrame:
@@ -93,13 +98,18 @@ class Comparison:
         rows = []
         for hiding in self.missingness:
             for name in self.names:
-                mean = mean_interval(self._values(hiding, name, measure))
+                values = self._values(hiding, name, measure)
+                mean = mean_interval(values)
                 row = {"missingness": hiding, "name": name, "mean": mean.estimate, "low": mean.low, "high": mean.high}
+                row |= {"outliers": outliers(values).sentence}
                 if name != self.names[0]:
                     less = self._difference(hiding, name, self.names[0], measure)
                     row |= {"difference": less.estimate, "difference_low": less.low, "difference_high": less.high}
+                    apart = np.subtract(values, self._values(hiding, self.names[0], measure))
+                    row |= {"difference_outliers": outliers(apart).sentence}
                 rows.append(dict.fromkeys(_SUMMARY) | row | {"seeds": mean.n})
-        return pl.DataFrame(rows, schema_overrides=dict.fromkeys(_NUMBERS, pl.Float64))
+        kinds = dict.fromkeys(_NUMBERS, pl.Float64()) | dict.fromkeys(_TEXTS, pl.String())
+        return pl.DataFrame(rows, schema_overrides=kinds)
 
     def paired(self, a: str | int, b: str | int, measure: str | None = None) -> pl.DataFrame:
         """Return how much method `a` exceeds method `b`, seed by seed: a row per mechanism, with an interval.
@@ -195,6 +205,20 @@ class Comparison:
 
     @property
     def _hints(self) -> list[str]:
+        return [*self._outliers, *self._on_discounting]
+
+    @property
+    def _outliers(self) -> list[str]:
+        """What to know of means that a few seeds move."""
+        told = []
+        for row in self.summary.iter_rows(named=True):
+            where = f"{row['missingness']}, {row['name']}"
+            for what, text in ((where, row["outliers"]), (f"{where}, difference", row["difference_outliers"])):
+                told += [f"{what}: {text}."] if text else []
+        return told
+
+    @property
+    def _on_discounting(self) -> list[str]:
         undiscounted = any(isinstance(method, Settings) and method.gamma == 1.0 for method in self.study.settings)
         if self.runs["episodes"].sum() or not undiscounted:
             return []
@@ -204,8 +228,15 @@ class Comparison:
     def _cells(self) -> list[tuple[str, ...]]:
         rows = [("missingness", "method", "mean", "95 % interval", f"more than {self.names[0]}", "95 % interval")]
         rows += [
-            (hiding, name, _number(mean), _between(low, high), _number(less), _between(less_low, less_high))
-            for hiding, name, mean, low, high, less, less_low, less_high, _ in self.summary.iter_rows()
+            (
+                hiding,
+                name,
+                _number(mean),
+                _between(low, high, n),
+                _number(less),
+                _between(less_low, less_high, 0 if less is None else n),
+            )
+            for hiding, name, mean, low, high, less, less_low, less_high, n, *_ in self.summary.iter_rows()
         ]
         return [row if len(self.names) > 1 else row[:4] for row in rows]
 
@@ -223,8 +254,10 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:.4g} to {high:.4g}"
+def _between(low: float | None, high: float | None, n: int) -> str:
+    if low is None or high is None:
+        return "unknown spread" if n > 1 else ""
+    return f"{low:.4g} to {high:.4g}"
 
 
 def _name(method: AnyMethod) -> str:

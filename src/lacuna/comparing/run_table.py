@@ -76,7 +76,7 @@ def figures_table(problem: AnyProblem, rows: Sequence[dict[str, Any]], width: in
 
 
 def interval(values: Sequence[float]) -> str:
-    """Write the 95 % interval of a mean, by Student's t; nothing for a single value.
+    """Write the 95 % interval of a mean, by Student's t; nothing for a single value, or if all values are equal.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def interval(values: Sequence[float]) -> str:
     '[81.03, 90.97]'
     """
     error = standard_error(values)
-    if error is None:
+    if error is None or min(values) == max(values):
         return ""
     mean, reach = fmean(values), error * t_quantile(len(values) - 1)
     return f"[{mean - reach:.4g}, {mean + reach:.4g}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -184,6 +184,17 @@ class TabularMDP:
             object.__setattr__(self, what, frozen_copy(getattr(self, what), kind))
         regions = {name: frozen_copy(states, np.bool_) for name, states in self.regions.items()}
         object.__setattr__(self, "regions", MappingProxyType(regions))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The fields only: a copy (or one sent to a worker process) derives the rest again. No copy can be made of a
+        # read-only view of a mapping.
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"regions": dict(self.regions)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # As when it is made, so that the arrays of a copy are checked and read-only too.
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
 
     def _check_transitions(self) -> None:
         n_rows = self.n_states * self.n_actions

@@ -13,7 +13,8 @@ from lacuna.kernels.space import MISSING, Space
 from lacuna.kernels.streams import Stream
 from lacuna.missingness.lateness import begin_lateness, blank_lateness, put_off
 from lacuna.missingness.mechanism import Mechanism, RateBy, hide
-from lacuna.observing.components import REVEALING, Components, as_sample, kept_info
+from lacuna.observing.components import REVEALING, Components, as_sample, components_of
+from lacuna.observing.incoming import Incoming, kept_info
 
 Encoding = Literal["token", "dict"]
 
@@ -41,16 +42,18 @@ class Cover:
         self,
         mechanism: Mechanism,
         space: spaces.Space[Any],
-        components: Components,
         display: Display,
-        actions_from: int,
+        *,
+        first_action: int,
+        incoming: Incoming,
     ) -> None:
-        self.mechanism, self.components, self.display = mechanism, components, display
-        self.inner, self.outer = space, encoded_space(space, components, display.encoding)
-        self._actions_from = actions_from
-        self._start = components.start.reshape(components.shape)
-        sizes = (0,) * components.d if components.sizes is None else components.sizes
-        self._top = self._start + np.reshape(sizes, components.shape)
+        self.mechanism, self.components, self.display = mechanism, components_of(space), display
+        components = self.components
+        self.outer = encoded_space(space, components, display.encoding)
+        self._first_action, self._incoming = first_action, incoming
+        # One past the last value, which means missing.
+        tops = components.start if components.sizes is None else components.start + components.sizes
+        self._top = tops.reshape(components.shape)
         self.mode = np.zeros(1, dtype=np.int64)
         self.mask = np.zeros(components.d, dtype=np.bool_)
         self.lateness = blank_lateness(mechanism)
@@ -68,14 +71,16 @@ class Cover:
         """Show the first observation of an episode."""
         if self.lateness is not None:
             begin_lateness(self.lateness, self.display.first_observed)
+        values = self._incoming.values(observation)
         if self.display.first_observed:
-            return self._shown(observation, np.zeros(self.components.d, dtype=np.bool_), info)
-        return self._shown(observation, self._draw_mask(observation, -1, true), info)
+            return self._shown(observation, values, np.zeros(self.components.d, dtype=np.bool_), info)
+        return self._shown(observation, values, self._draw_mask(values, -1, true), info)
 
     def later(self, observation: Any, info: dict[str, Any], true: int, action: Any) -> tuple[Any, dict[str, Any]]:
         """Show what an action led to."""
-        taken = int(action) - self._actions_from if self.mechanism.n_actions else -1
-        return self._shown(observation, self._draw_mask(observation, taken, true), info)
+        taken = int(action) - self._first_action if self.mechanism.n_actions else -1
+        values = self._incoming.values(observation)
+        return self._shown(observation, values, self._draw_mask(values, taken, true), info)
 
     def vector(self, observation: Any, space: Space) -> NDArray[np.int64]:
         """An encoded observation as the vector that kernels take: values from 0 on, -1 for missing."""
@@ -85,28 +90,22 @@ class Cover:
         found[hidden] = MISSING
         return found
 
-    def _draw_mask(self, observation: Any, action: int, true: int) -> NDArray[np.bool_]:
+    def _draw_mask(self, values: NDArray[Any], action: int, true: int) -> NDArray[np.bool_]:
         mechanism = self.mechanism
-        row = self._row(observation) if mechanism.by == RateBy.SHOWN else 0
+        shown = mechanism.by == RateBy.SHOWN
+        row = int(self.components.vector(values) @ mechanism.space.layout.strides) if shown else 0
         if mechanism.by == RateBy.TRUE and not 0 <= true < mechanism.n_rows:
             raise ValueError(f"the true state is {true}; {mechanism.name} has rates for 0 to {mechanism.n_rows - 1}")
         mask = np.empty(self.components.d, dtype=np.bool_)
         hide(row, true, action, self.mode, mechanism.hiding, self.stream.need(mechanism.n_draws), mask)
         if self.lateness is not None:
-            values = self.components.vector(observation)
-            put_off(values, mask, self.lateness, self.stream.need(self.components.d))
+            vector = self.components.vector(values)
+            put_off(vector, mask, self.lateness, self.stream.need(self.components.d))
         return mask
 
-    def _row(self, observation: Any) -> int:
-        vector, space = self.components.vector(observation), self.mechanism.space
-        if ((vector < 0) | (vector >= space.sizes)).any():
-            raise self._outside(observation)
-        return int(vector @ space.layout.strides)
-
-    def _outside(self, observation: Any) -> ValueError:
-        return ValueError(f"the environment showed {observation}, outside its space {self.inner}")
-
-    def _shown(self, observation: Any, mask: NDArray[np.bool_], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _shown(
+        self, observation: Any, values: NDArray[Any], mask: NDArray[np.bool_], info: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
         self.mask = mask
         shaped = mask.reshape(self.components.shape)
         kept = kept_info(info, self.display.drop_info)
@@ -116,17 +115,9 @@ class Cover:
             kept["late"], kept["steps_ago"] = self.lateness.arrived.copy(), self.lateness.delay - 1
         if self.display.truth:
             kept["truth"] = np.array(observation)
-        return self._encode(observation, shaped), kept
+        return self._encode(values, shaped), kept
 
-    def _encode(self, observation: Any, mask: NDArray[np.bool_]) -> Any:
-        values = np.asarray(observation).reshape(self.components.shape)
-        # A value past the last would be read as missing.
-        if self.components.sizes is not None:
-            inside = (values >= self._start) & (values < self._top)
-            if values.dtype.kind not in "iu":
-                inside &= values % 1 == 0
-            if not inside.all():
-                raise self._outside(observation)
+    def _encode(self, values: NDArray[Any], mask: NDArray[np.bool_]) -> Any:
         if self.display.encoding == "token":
             return as_sample(np.where(mask, self._top, values), self.outer)
         inner = cast("spaces.Dict", self.outer)["values"]

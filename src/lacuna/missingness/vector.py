@@ -15,7 +15,8 @@ from lacuna.missingness.cover import Cover, Display, Encoding, refuse_taken
 from lacuna.missingness.mechanism import Mechanism, RateBy
 from lacuna.missingness.registry import parse
 from lacuna.missingness.wrapper import check_fit, first_action, n_actions_of, where_of
-from lacuna.observing.components import Env, components_of, kept_info
+from lacuna.observing.components import Env, components_of
+from lacuna.observing.incoming import Incoming, Outside, bounds_of, kept_info
 from lacuna.validation import of_kind
 
 
@@ -31,7 +32,7 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
     ----------
     env
         A vector environment whose single observation is `Discrete`, `MultiDiscrete` or `Box`.
-    mechanism, encoding, first_observed, truth, drop_info
+    mechanism, encoding, first_observed, truth, drop_info, outside
         As for `MissingObservation`.
 
     Examples
@@ -54,6 +55,7 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
         first_observed: bool = True,
         truth: bool = False,
         drop_info: Sequence[str] = (),
+        outside: Outside = "warn",
     ) -> None:
         of_kind("mechanism", mechanism, (Mechanism, str), "a Mechanism, or a text such as 'mcar:0.3'")
         super().__init__(env)
@@ -76,8 +78,11 @@ class VectorMissingObservation(VectorWrapper[Any, Any, Any, Any, Any]):
         self._check_true_states(example)
         display = Display.of(components, encoding, (first_observed, truth, drop_info))
         self.encoding: Encoding = display.encoding
+        # One for all: what one sub-environment was warned of is not said again of another.
+        incoming = Incoming("VectorMissingObservation", bounds_of(space), mechanism.space.names, outside)
         self._covers = [
-            Cover(mechanism, space, components, display, first_action(actions)) for _ in range(env.num_envs)
+            Cover(mechanism, space, display, first_action=first_action(actions), incoming=incoming)
+            for _ in range(env.num_envs)
         ]
         self.single_observation_space = self._covers[0].outer
         self.observation_space = batch_space(self._covers[0].outer, env.num_envs)

@@ -23,6 +23,7 @@ from lacuna.missingness.registry import parse
 from lacuna.missingness.tables import Where
 from lacuna.observing.components import Components, Env, check_env, components_of, known_space
 from lacuna.observing.factored import factored
+from lacuna.observing.incoming import Incoming, Outside, bounds_of
 from lacuna.validation import of_kind
 
 
@@ -47,6 +48,9 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     drop_info
         Keys of the environment's own info to leave out, e.g. Taxi's ``action_mask``, which reveals hidden values. The
         ``episode_ended`` of lacuna's own worlds is left out unless `truth` is asked for.
+    outside
+        What to do with a real number outside the bounds of its `Box`: ``"warn"`` once for each component and pass it
+        on, or raise an ``"error"``. NaN is always an error.
 
     Attributes
     ----------
@@ -87,6 +91,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         first_observed: bool = True,
         truth: bool = False,
         drop_info: Sequence[str] = (),
+        outside: Outside = "warn",
     ) -> None:
         RecordConstructorArgs.__init__(
             self,
@@ -95,6 +100,7 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             first_observed=first_observed,
             truth=truth,
             drop_info=drop_info,
+            outside=outside,
         )
         check_env(env)
         of_kind("mechanism", mechanism, (Mechanism, str), "a Mechanism, or a text such as 'mcar:0.3'")
@@ -110,7 +116,10 @@ class MissingObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
                 f"the rates of {mechanism.name} go by the true state; {env.unwrapped} has no attribute `true_state`"
             )
         display = Display.of(components, encoding, (first_observed, truth, drop_info))
-        self._cover = Cover(self.mechanism, env.observation_space, components, display, first_action(env.action_space))
+        incoming = Incoming("MissingObservation", bounds_of(env.observation_space), mechanism.space.names, outside)
+        self._cover = Cover(
+            mechanism, env.observation_space, display, first_action=first_action(env.action_space), incoming=incoming
+        )
         self.encoding: Encoding = display.encoding
         self.observation_space = self._cover.outer
 

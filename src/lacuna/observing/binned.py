@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from lacuna.kernels.space import Space
 from lacuna.observing.binning import Binning, Counts
 from lacuna.observing.components import Env
+from lacuna.observing.incoming import Incoming, Outside, bounds_of, kept_info
+from lacuna.validation import of_kind
 
 
 class BinnedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -25,6 +28,9 @@ class BinnedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         cut, and one more bin, the last of each component, means missing.
     bins
         A `Binning`; or a number of bins, or one per component, of equal width between the bounds of the space.
+    outside
+        What to do with a real number outside the bounds of its `Box`: ``"warn"`` once for each component and pass it
+        on, or raise an ``"error"``. NaN is always an error.
 
     Attributes
     ----------
@@ -41,14 +47,15 @@ class BinnedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     (array([3, 3]), array([8, 6]))
     """
 
-    def __init__(self, env: Env, bins: Binning | Counts) -> None:
-        RecordConstructorArgs.__init__(self, bins=bins)
+    def __init__(self, env: Env, bins: Binning | Counts, *, outside: Outside = "warn") -> None:
+        RecordConstructorArgs.__init__(self, bins=bins, outside=outside)
         gym.Wrapper.__init__(self, env)
         box, self._masked = _box_of(env.observation_space)
         self.binning = bins if isinstance(bins, Binning) else _uniform(bins, box)
         d = int(np.prod(box.shape))
         if self.binning.d != d:
             raise ValueError(f"the binning is for {self.binning.d} components; the observation has {d}")
+        self._incoming = Incoming("BinnedObservation", bounds_of(box), self.binning.names, outside)
         self.observation_space = spaces.MultiDiscrete(np.array(self.space.sizes) + int(self._masked))
 
     @property
@@ -59,17 +66,19 @@ class BinnedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        return self._cut(observation), info
+        return self._cut(observation), kept_info(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Let the environment move."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._cut(observation), reward, terminated, truncated, info
+        return self._cut(observation), reward, terminated, truncated, kept_info(info)
 
     def _cut(self, observation: Any) -> NDArray[np.int64]:
-        if self._masked:
-            return self.binning.cut(observation["values"], observation["mask"])
-        return self.binning.cut(observation)
+        if not self._masked:
+            return self.binning.cut(self._incoming.values(observation))
+        of_kind("what the environment showed", observation, Mapping, "a dict of values and a mask")
+        mask = observation["mask"]
+        return self.binning.cut(self._incoming.values(observation["values"], mask), mask)
 
 
 def _box_of(space: spaces.Space[Any]) -> tuple[spaces.Box, bool]:

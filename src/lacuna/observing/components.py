@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
@@ -65,11 +65,6 @@ def as_sample(values: NDArray[Any], space: spaces.Space[Any]) -> Any:
     return values.reshape(space.shape).astype(space.dtype)
 
 
-def kept_info(info: Mapping[str, Any], dropped: Collection[str]) -> dict[str, Any]:
-    """The info of an environment without some of its keys."""
-    return {key: value for key, value in info.items() if key not in dropped}
-
-
 def check_env(env: Any) -> None:
     """Refuse what is no environment."""
     hint = "; put VectorMissingObservation around a vector environment" if isinstance(env, gym.vector.VectorEnv) else ""
@@ -99,12 +94,17 @@ def known_space(env: Env, *choices: tuple[int, ...]) -> Space:
     return Space(choices[0])
 
 
+def known_names(env: Env, components: Components) -> tuple[str, ...]:
+    """The names of the components, from the outermost wrapper or world that has as many values of each."""
+    return known_space(env, components.sizes or (1,) * components.d).names
+
+
 def per_component(what: str, given: Any, env: Env, components: Components) -> list[tuple[str, Any]]:
     """A number for each component, with a name for messages.
 
     Numbers are given as one for all, as a list, or by the names of components, with 0 for those not named.
     """
-    names = known_space(env, components.sizes or (1,) * components.d).names
+    names = known_names(env, components)
     if isinstance(given, Mapping):
         for name in given:
             if name not in names:

@@ -11,8 +11,9 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from lacuna.observing.components import REVEALING, Env, as_sample, components_of, kept_info, per_component
+from lacuna.observing.components import REVEALING, Env, as_sample, components_of, known_names, per_component
 from lacuna.observing.factored import before_hiding
+from lacuna.observing.incoming import Incoming, Outside, bounds_of, kept_info
 from lacuna.validation import whole_number
 
 MAX_DELAY = 10_000
@@ -34,6 +35,9 @@ class DelayedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     drop_info
         Keys of the environment's own info to leave out, because they tell what has not arrived. The ``episode_ended``
         of lacuna's own worlds is always left out.
+    outside
+        What to do with a real number outside the bounds of its `Box`: ``"warn"`` once for each component and pass it
+        on, or raise an ``"error"``. NaN is always an error.
 
     Attributes
     ----------
@@ -51,14 +55,17 @@ class DelayedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     """
 
     def __init__(
-        self, env: Env, steps: int | Sequence[int] | Mapping[str, int], *, drop_info: Sequence[str] = ()
-    ) -> None:
-        RecordConstructorArgs.__init__(self, steps=steps, drop_info=drop_info)
+        self, env: Env, steps: int | Sequence[int] | Mapping[str, int], *, drop_info: Sequence[str] = (),
+        outside: Outside = "warn",
+    ) -> None:  # fmt: skip
+        RecordConstructorArgs.__init__(self, steps=steps, drop_info=drop_info, outside=outside)
         env = before_hiding(env, "DelayedObservation")
         gym.Wrapper.__init__(self, env)
         components = components_of(env.observation_space)
         given = per_component("the delay", steps, env, components)
         self.delays = tuple(whole_number(what, value, 0, MAX_DELAY) for what, value in given)
+        names = known_names(env, components)
+        self._incoming = Incoming("DelayedObservation", bounds_of(env.observation_space), names, outside)
         self._drop_info = frozenset(drop_info) | REVEALING
         # How far back each component is: in a full queue the oldest value stands first.
         self._back = -1 - np.array(self.delays)
@@ -68,15 +75,19 @@ class DelayedObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode with a complete observation."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._past.extend([np.array(observation).ravel()] * (max(self.delays) + 1))
-        return self._late(observation), kept_info(info, self._drop_info)
+        first = self._row(observation)
+        self._past.extend([first] * (max(self.delays) + 1))
+        return self._late(first), kept_info(info, self._drop_info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Let the environment move, and show what has arrived by now."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._late(observation), reward, terminated, truncated, kept_info(info, self._drop_info)
+        return self._late(self._row(observation)), reward, terminated, truncated, kept_info(info, self._drop_info)
 
-    def _late(self, observation: Any) -> Any:
-        self._past.append(np.array(observation).ravel())
+    def _row(self, observation: Any) -> NDArray[Any]:
+        return np.array(self._incoming.values(observation)).ravel()
+
+    def _late(self, newest: NDArray[Any]) -> Any:
+        self._past.append(newest)
         shown = np.stack(self._past)[self._back, self._column]
         return as_sample(shown, self.observation_space)

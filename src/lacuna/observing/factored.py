@@ -13,28 +13,30 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.observing.components import Env, check_env, known_space, layers
+from lacuna.observing.incoming import Bounds, Incoming, bounds_of, kept_info
+from lacuna.validation import shown
 
 Path = tuple[str | int, ...]
 """Where a part is found: keys of a `Dict` and positions in a `Tuple`."""
 
 
 class Part(NamedTuple):
-    """A discrete part of an observation: where it is, the number of values of its components, the smallest values."""
+    """A discrete part of an observation: where it is, and the smallest and largest value of its components."""
 
     path: Path
-    sizes: NDArray[np.int64]
-    start: NDArray[np.int64]
+    bounds: Bounds
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of values of each component."""
+        found: NDArray[np.int64] = (self.bounds.high - self.bounds.low + 1).ravel()
+        return found
 
 
 def parts_of(space: spaces.Space[Any], path: Path = ()) -> Iterator[Part]:
     """Yield the discrete parts of a space in order, or raise an error that names one that is not discrete."""
-    if isinstance(space, spaces.Discrete):
-        yield Part(path, np.array([space.n]), np.array([space.start]))
-    elif isinstance(space, spaces.MultiDiscrete):
-        yield Part(path, space.nvec.ravel().astype(np.int64), space.start.ravel().astype(np.int64))
-    elif isinstance(space, spaces.MultiBinary):
-        d = int(np.prod(space.shape))
-        yield Part(path, np.full(d, 2), np.zeros(d, dtype=np.int64))
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        yield Part(path, bounds_of(space))
     elif isinstance(space, spaces.Tuple | spaces.Dict):
         inner = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
         for key, part in inner:
@@ -99,24 +101,33 @@ class FactoredObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         else:
             self.space = known_space(env, sizes)
         self.observation_space = spaces.MultiDiscrete(np.array(sizes))
+        ends = np.cumsum([part.sizes.size for part in self._parts])
+        self._incoming = [
+            Incoming("FactoredObservation", part.bounds, self.space.names[end - part.sizes.size : end])
+            for part, end in zip(self._parts, ends, strict=True)
+        ]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        return self._vector(observation), info
+        return self._vector(observation), kept_info(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Let the environment move."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._vector(observation), reward, terminated, truncated, info
+        return self._vector(observation), reward, terminated, truncated, kept_info(info)
 
     def _vector(self, observation: Any) -> NDArray[np.int64]:
         found = []
-        for part in self._parts:
+        for part, incoming in zip(self._parts, self._incoming, strict=True):
             value = observation
-            for key in part.path:
-                value = value[key]
-            found.append(np.asarray(value, dtype=np.int64).ravel() - part.start)
+            try:
+                for key in part.path:
+                    value = value[key]
+            except (LookupError, TypeError) as error:
+                where = ".".join(map(str, part.path))
+                raise ValueError(f"the environment showed {shown(observation)}, without the part {where}") from error
+            found.append((incoming.values(value).astype(np.int64) - part.bounds.low).ravel())
         return np.concatenate(found)
 
 

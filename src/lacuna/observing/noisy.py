@@ -12,8 +12,9 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from lacuna.kernels.streams import Stream
-from lacuna.observing.components import REVEALING, Env, as_sample, components_of, kept_info, per_component
+from lacuna.observing.components import REVEALING, Env, as_sample, components_of, known_names, per_component
 from lacuna.observing.factored import before_hiding
+from lacuna.observing.incoming import Incoming, Outside, bounds_of, kept_info
 from lacuna.validation import number
 
 Numbers = float | Sequence[float] | Mapping[str, float]
@@ -39,6 +40,9 @@ class NoisyObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     drop_info
         Keys of the environment's own info to leave out, because they tell the truth. The ``episode_ended`` of lacuna's
         own worlds is always left out.
+    outside
+        What to do with a real number outside the bounds of its `Box`: ``"warn"`` once for each component and pass it
+        on, or raise an ``"error"``. NaN is always an error.
 
     Attributes
     ----------
@@ -52,8 +56,11 @@ class NoisyObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     (dtype('float32'), Stream(seed=0, name='noise', position=12))
     """
 
-    def __init__(self, env: Env, rate: Numbers, *, scale: Numbers | None = None, drop_info: Sequence[str] = ()) -> None:
-        RecordConstructorArgs.__init__(self, rate=rate, scale=scale, drop_info=drop_info)
+    def __init__(
+        self, env: Env, rate: Numbers, *, scale: Numbers | None = None, drop_info: Sequence[str] = (),
+        outside: Outside = "warn",
+    ) -> None:  # fmt: skip
+        RecordConstructorArgs.__init__(self, rate=rate, scale=scale, drop_info=drop_info, outside=outside)
         env = before_hiding(env, "NoisyObservation")
         gym.Wrapper.__init__(self, env)
         self._components = components_of(env.observation_space)
@@ -65,6 +72,8 @@ class NoisyObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise ValueError(f"the noise of a {type(env.observation_space).__name__} observation {why}")
         if scale is not None:
             self._scales = self._numbers("the scale", scale, 1e30)
+        names = known_names(env, self._components)
+        self._incoming = Incoming("NoisyObservation", bounds_of(env.observation_space), names, outside)
         self._drop_info = frozenset(drop_info) | REVEALING
         # Without a seed a run is not meant to be repeated: start anywhere.
         self.stream = Stream(int(np.random.SeedSequence().generate_state(1)[0]), "noise")
@@ -86,7 +95,7 @@ class NoisyObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._noisy(observation), reward, terminated, truncated, kept_info(info, self._drop_info)
 
     def _noisy(self, observation: Any) -> Any:
-        values = np.asarray(observation).ravel()
+        values = self._incoming.values(observation).ravel()
         # As many numbers in every step, wrong or not: the noise of paired runs stays aligned.
         u = np.array([[self.stream.next() for _ in range(3)] for _ in values])
         wrong = u[:, 0] < self._rates

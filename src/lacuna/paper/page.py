@@ -180,7 +180,10 @@ def _by_chance(seen: Evidence, findings: Sequence[Finding]) -> Iterator[str]:
     if seen.held_out:
         decided = sum(finding.verdict != "undecided" for finding in findings)
         wrong = most_wrong_by_chance(findings)
-        yield f"Of the {decided} verdicts at most {wrong:.1f} are expected to be wrong by chance."
+        yield (
+            f"Of the {decided} verdicts at most {wrong:.1f} are expected to be wrong by chance, if no method gets "
+            "stuck so rarely that no trial shows it."
+        )
 
 
 def _bars(findings: Sequence[Finding], full: FullStudy) -> Markup:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.quantities import number_text
-from lacuna.study.statistics import LEVEL, mean_interval
+from lacuna.study.statistics import LEVEL, ROUNDING, mean_interval
 
 Verdict = Literal["supported", "not supported", "undecided"]
 
@@ -127,16 +127,13 @@ class Ask:
             return replace(blank, note="; ".join(self.sample.gaps))
         if not np.isfinite(self.sample.values).all():
             return replace(blank, note="not defined in every trial")
-        effect, low, high, _ = mean_interval(self.sample.values, level)
-        if low is None or high is None:
-            return replace(blank, effect=effect, note="a single trial gives no interval")
+        effect, low, high, n = mean_interval(self.sample.values, level)
         clearance = self.wanted.clearance(effect)
-        # Figures that are the same in every trial may differ by rounding, which is no spread either.
-        if high - low <= 1e-9 * max(1.0, abs(effect)):
-            return replace(
-                blank, effect=effect, low=low, high=high, note="the same in every trial, so of unknown spread",
-                margin=inf if clearance > 0 else -inf,
-            )  # fmt: skip
+        # Differences of figures that are the same in every trial may be of no more than rounding, which is no spread.
+        if low is None or high is None or high - low <= ROUNDING * max(1.0, abs(effect)):
+            alone = "a single trial gives no interval"
+            note = alone if n == 1 else "the same in every trial, so of unknown spread"
+            return replace(blank, effect=effect, note=note, margin=inf if clearance > 0 and n > 1 else -inf)
         return replace(
             blank, effect=effect, low=low, high=high, verdict=self.wanted.judge(low, high),
             margin=clearance / (high - low),
@@ -285,7 +282,8 @@ def most_wrong_by_chance(findings: Sequence[Finding]) -> float:
     A claim that is false passes for true with a probability of at most (1 - `LEVEL`)/2, when the part that makes it
     false lies on the border of its region; a claim that is true is refuted with a probability of at most 1 - `LEVEL`,
     over all its parts. Undecided is never wrong. The bound holds where intervals cover what they say: held out, not as
-    published, where settings are chosen on the trials that are reported.
+    published, where settings are chosen on the trials that are reported; and not where a method gets stuck so rarely
+    that no trial shows it, see `lacuna.study.statistics.unseen_share`.
 
     Examples
     --------

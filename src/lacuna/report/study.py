@@ -24,7 +24,7 @@ from lacuna.report.page import ANY, Figure, Page, Section, Spec, Switch, details
 from lacuna.report.styles import DARK
 from lacuna.report.tables import Cell, Text, cards, interval_cell, table
 from lacuna.study.outcomes import PER_EPISODE, Measure, Outcomes, trials_text
-from lacuna.study.statistics import Interval
+from lacuna.study.statistics import Interval, on_unseen
 from lacuna.study.summaries import Scores, differences, means, trial_curves, with_intervals
 from lacuna.version import __version__
 from lacuna.worlds.registry import WORLDS
@@ -104,6 +104,8 @@ class _Shown:
         self.outcomes = outcomes
         self.measures = outcomes.measures
         values = outcomes.values(self.measures[0])
+        numbers_of_trials = values.group_by("task", "series").len()["len"].to_list()
+        self.trials = min(numbers_of_trials), max(numbers_of_trials)
         # Those that do best come first, yardsticks last.
         order = with_intervals(values.with_columns(value=pl.col("value").rank().over("task", "trial")), ["series"])
         ranks = dict(order.select("series", "mean").iter_rows())
@@ -120,8 +122,7 @@ class _Shown:
     def lead(self) -> Markup:
         outcomes = self.outcomes
         worlds = outcomes.runs.select("world", "parameters").unique().height
-        trials = outcomes.values(self.measures[0]).group_by("task", "series").len()["len"]
-        least, most = int(trials.to_numpy().min()), int(trials.to_numpy().max())
+        least, most = self.trials
         each = counted(least, "trial") if least == most else f"{least} to {most} trials"
         text = (
             f"{counted(len(outcomes.series), 'method')} in {counted(len(outcomes.tasks), 'task')} "
@@ -153,6 +154,7 @@ class _Shown:
             "method for all comparisons made together, is at most 5 %. A method is clearly best if it is clearly ahead "
             "of every other one; this is corrected for having looked for the best, too, so a single difference may be "
             "clear where no method is clearly best. "
+            + f"{on_unseen(self.trials[0])} "
             + outcomes.how_chosen()
         )  # fmt: skip
         return Markup("\n").join([*notes, *found, amounts, hint])
@@ -262,7 +264,9 @@ class _Shown:
         outcomes = self.outcomes
         first, *others = (means(outcomes, measure) for measure in self.measures)
         keys = ["task", "series"]
-        joined = first.join(others[0].select(*keys, pl.struct("mean", "low", "high", "n").alias("_other")), on=keys)
+        joined = first.join(
+            others[0].select(*keys, pl.struct("mean", "low", "high", "n", "note").alias("_other")), on=keys
+        )
         more = outcomes.runs.group_by(keys, maintain_order=True).agg(
             pl.col("label").first(), pl.col("mean_bad_steps_with_open").mean().alias("bad"),
             pl.col("mean_path_length_with_open").mean().alias("path"), pl.col("seconds").median(),
@@ -274,12 +278,16 @@ class _Shown:
         heads += ["Bad steps per episode"] * len(bad) + ["Steps per episode", "Trials", "Seconds a run, median"]
         rows = []
         for row in joined.iter_rows(named=True):
-            here, other = (Interval(*(of[k] for k in ("mean", "low", "high", "n"))) for of in (row, row["_other"]))
             cells: list[Text | float | Cell] = [row["place"], row["missingness"], row["label"] or "–", row["series"]]
-            cells += [interval_cell(here), interval_cell(other)]
+            for of in (row, row["_other"]):
+                found = Interval(of["mean"], of["low"], of["high"], of["n"])
+                cells.append(interval_cell(found, note=of["note"]))
             cells += [_number(row[name]) for name in (*bad, "path")] + [row["n"], _number(row["seconds"])]
             rows.append(cells)
-        caption = "Means over trials, 95 % intervals below. Click on a column to sort."
+        caption = (
+            "Means over trials, 95 % intervals below; none where all trials are equal, as their spread is unknown. "
+            "Click on a column to sort."
+        )
         return cards(table(heads, rows, caption))
 
     def about(self, runs: pl.DataFrame, about: About) -> Markup:
@@ -315,6 +323,7 @@ def _difference_table(rows: pl.DataFrame) -> Markup:
     for row in rows.iter_rows(named=True):
         found = Interval(row["mean"], row["low"], row["high"], row["n"])
         word = "no clear difference" if not row["clear"] else "clearly ahead" if row["mean"] > 0 else "clearly behind"
+        word = f"{word}; {row['note']}" if row["note"] else word
         p = Cell(f"{row['p']:.2g}", row["p"])
         made.append([row["place"], row["missingness"], row["series"], interval_cell(found), p, row["n"], word])
     return cards(table(heads, made))

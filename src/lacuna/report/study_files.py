@@ -158,7 +158,8 @@ def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) 
     ]  # fmt: skip
     text = (
         f"{found.measure.name.capitalize()} over whole runs, paired by trial; 95 % intervals (Student's t). A "
-        "difference is clear if its p value, corrected by Holm's method for all rows, is at most 5 %."
+        "difference is clear if its p value, corrected by Holm's method for all rows, is at most 5 %. There is no "
+        "interval where all differences are equal, as their spread is unknown."
     )
     made = cards(table(HEADS, rows)) if rows else paragraphs("No method has a trial of the same task in both.")
     command = shlex.join(["lacuna", "study", "compare", *names, "--out", str(out)])

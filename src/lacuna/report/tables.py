@@ -51,8 +51,8 @@ def cards(made: Markup) -> Markup:
     return Markup('<div class="cards many-columns">{}</div>').format(made)
 
 
-def interval_cell(found: Interval | None, below: Text | None = None) -> Cell:
-    """Make a cell of an estimate, with its bounds below it, or something else.
+def interval_cell(found: Interval | None, below: Text | None = None, note: Text = "") -> Cell:
+    """Make a cell of an estimate, with its bounds below it, or something else, and a note below that.
 
     Examples
     --------
@@ -62,7 +62,8 @@ def interval_cell(found: Interval | None, below: Text | None = None) -> Cell:
     if found is None:
         return Cell("–", None)
     told = bounds_text(found) if below is None else below
-    more = Markup('<br><span class="quiet">{}</span>').format(told) if told else ""
+    quiet = Markup('<br><span class="quiet">{}</span>')
+    more = joined([quiet.format(text) for text in (told, note) if text], "")
     return Cell(Markup("{}{}").format(short_number(found.estimate), more), found.estimate)
 
 

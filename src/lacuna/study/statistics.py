@@ -2,8 +2,12 @@
 
 Many differences at once are judged by their p values, corrected by Holm's method.
 
+An interval knows only the kinds of trials that are in its sample. If no trial of the sample got stuck, its interval is
+around the mean of those that go well; `unseen_share` says how many may get stuck all the same. `outliers` finds trials
+that got stuck, if there are some in the sample.
+
 How often the intervals hold the truth, on normal data and on figures of real runs, is printed by
-``python benchmarks/coverage.py``.
+``python benchmarks/coverage.py``; how often where some trials get stuck, by ``python benchmarks/stuck.py``.
 """
 
 from __future__ import annotations
@@ -15,9 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from lacuna.quantities import counted, number_text
 from lacuna.running.measures import standard_error
 
 LEVEL = 0.95
+
+ROUNDING = 1e-9
+"""Numbers that differ by less than this share of their size are taken for equal: sums of many rewards round."""
+
+FAR, FEWEST = 10.0, 6
+"""An outlier lies this many interquartile ranges beyond the quartiles; fewer trials than this do not tell.
+
+Of samples of 10 normal values 3 in 10,000 have one.
+"""
 
 Values: TypeAlias = Sequence[float] | NDArray[Any]
 _Floats: TypeAlias = NDArray[np.float64]
@@ -26,7 +40,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 class Interval(NamedTuple):
     """An estimate, the bounds of its interval, and the number of values behind it.
 
-    The bounds are None where the values cannot give any, for example from a single value.
+    The bounds are None where the values say nothing about their spread: a single value, or values that are all equal.
     """
 
     estimate: float
@@ -48,8 +62,9 @@ def mean_interval(values: Values, level: float = LEVEL) -> Interval:
     Returns
     -------
     Interval
-        Without bounds for a single value; of width zero if all values are equal. It holds the truth less often than
-        `level` says for few and skewed values, and where a method fails so rarely that no trial shows it.
+        Without bounds for a single value, and where all values are equal: their spread is unknown. It holds the truth
+        less often than `level` says for few and skewed values, and far less often where a method gets stuck so rarely
+        that no trial shows it.
 
     Examples
     --------
@@ -60,12 +75,16 @@ def mean_interval(values: Values, level: float = LEVEL) -> Interval:
     Interval(estimate=84.0, low=None, high=None, n=1)
     """
     x = _finite(values, "values")
+    return _mean_interval(x, level, float(np.abs(x).max()))
+
+
+def _mean_interval(x: _Floats, level: float, size: float) -> Interval:
+    """The interval of a mean of numbers that were computed from numbers of some size."""
     _check(level)
-    mean, error = float(x.mean()), standard_error(x)
-    # A sum of equal numbers may round away from them, and would leave them a tiny spread.
-    if x.min() == x.max():
-        mean, error = float(x[0]), None if x.size == 1 else 0.0
-    return _student(mean, error, x.size - 1, level, x.size)
+    if _equal(x, size):
+        # A sum of equal numbers may round away from them.
+        return Interval(float(x[0]), None, None, x.size)
+    return _student(float(x.mean()), standard_error(x), x.size - 1, level, x.size)
 
 
 def paired_difference(a: Values, b: Values, level: float = LEVEL) -> Interval:
@@ -79,14 +98,14 @@ def paired_difference(a: Values, b: Values, level: float = LEVEL) -> Interval:
     4.0
     """
     x, y = _pairs(a, b)
-    return mean_interval(x - y, level)
+    return _mean_interval(x - y, level, _size(x, y))
 
 
 def paired_ratio(a: Values, b: Values, level: float = LEVEL) -> Interval:
     """Estimate the ratio of the mean of `a` to that of `b`, trial by trial, with Fieller's interval.
 
     It holds every ratio r for which the mean of ``a - r b`` may be 0 by Student's t, so it is exact for normal values.
-    There are no bounds where the mean of `b` may be 0 itself.
+    There are no bounds where the mean of `b` may be 0 itself, and where the ratio is the same in every trial.
 
     Examples
     --------
@@ -98,7 +117,7 @@ def paired_ratio(a: Values, b: Values, level: float = LEVEL) -> Interval:
     _check(level)
     n, over, under = x.size, float(x.mean()), float(y.mean())
     estimate = over / under if under != 0 else float("nan")
-    if n == 1 or under == 0:
+    if n == 1 or under == 0 or _equal(x - estimate * y, _size(x, y)):
         return Interval(estimate, None, None, n)
     t2 = t_quantile(level, n - 1) ** 2 / n
     (xx, xy), (_, yy) = np.cov(x, y)
@@ -113,18 +132,23 @@ def paired_ratio(a: Values, b: Values, level: float = LEVEL) -> Interval:
 def paired_p_value(a: Values, b: Values) -> float:
     """Return the p value of Student's paired t test, on both sides, of no difference between the means of `a` and `b`.
 
-    It is 1 for a single trial, which says nothing, and for differences that are all 0; it is 0 for differences that are
-    all the same otherwise.
+    Differences that are all the same say nothing about their spread, so t does not apply. If they are 0 the p value is
+    1. Otherwise it is that of the sign test: n differences have one sign by chance with probability ``2**(1 - n)``,
+    which is 1 for a single trial, ½ for two, and at most 5 % from six on.
 
     Examples
     --------
     >>> round(paired_p_value([84.0, 86.0, 90.0], [80.0, 83.0, 85.0]), 4)
     0.0202
+    >>> paired_p_value([5.0, 6.0], [3.0, 4.0])
+    0.5
     """
     x, y = _pairs(a, b)
-    apart = x - y
-    if apart.min() == apart.max():
-        return 1.0 if apart.size == 1 or apart[0] == 0 else 0.0
+    apart, size = x - y, _size(x, y)
+    if _equal(apart, size):
+        nothing = abs(apart[0]) <= ROUNDING * size
+        # Never 0, however many trials there are.
+        return 1.0 if nothing else float(2.0 ** max(1 - apart.size, -1000))
     error = apart.std(ddof=1) / np.sqrt(apart.size)
     return float(2 * stats.t.sf(abs(apart.mean()) / error, apart.size - 1))
 
@@ -154,8 +178,8 @@ def interquartile_mean(values: Values, level: float = LEVEL) -> Interval:
     """Estimate the mean of the middle half of the values, with Tukey and McLaughlin's interval.
 
     The ``n // 4`` smallest and as many of the largest values are left out, as rliable and ``scipy.stats.trim_mean`` do.
-    The interval is from the winsorised variance. There are no bounds if the middle values are all equal while others
-    differ: they then say nothing about the spread.
+    The interval is from the winsorised variance. There are no bounds if the middle values are all equal: they then say
+    nothing about the spread.
 
     Examples
     --------
@@ -165,8 +189,6 @@ def interquartile_mean(values: Values, level: float = LEVEL) -> Interval:
     x = np.sort(_finite(values, "values"))
     _check(level)
     n, cut = x.size, x.size // 4
-    if x[0] == x[-1]:
-        return mean_interval(x, level)
     middle = x[cut : n - cut]
     if middle[0] == middle[-1]:
         return Interval(float(middle[0]), None, None, n)
@@ -218,8 +240,112 @@ def tasks_interquartile_difference(a: NDArray[Any], b: NDArray[Any], level: floa
     if n == 1:
         return Interval(estimate, None, None, 1)
     without = np.array([_middle(np.delete(x, i, 0)) - _middle(np.delete(y, i, 0)) for i in range(n)])
+    if _equal(without, _size(x, y)):
+        return Interval(estimate, None, None, n)
     error = float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
     return _student(estimate, error, n - 1, level, n)
+
+
+class Outliers(NamedTuple):
+    """The trials that lie far from all others, and the median, which they do not move."""
+
+    positions: tuple[int, ...]
+    below: int
+    """How many of them lie below the others."""
+    median: float
+    n: int
+
+    @property
+    def sentence(self) -> str:
+        """What to know of a mean over these trials; empty if there are no outliers.
+
+        Examples
+        --------
+        >>> outliers([84.0, 86.0, 85.0, 87.0, 86.0, -4900.0]).sentence
+        '1 of 6 trials lies far below the others; the median is 85.5'
+        """
+        k = len(self.positions)
+        if not k:
+            return ""
+        side = {k: "below", 0: "above"}.get(self.below, "from")
+        median = number_text(self.median, ".4g")
+        return f"{k} of {self.n} trials {'lies' if k == 1 else 'lie'} far {side} the others; the median is {median}"
+
+
+def outliers(values: Values) -> Outliers:
+    """Find the trials that lie far from the others, such as one in which a method got stuck.
+
+    They lie more than `FAR` interquartile ranges below the first or above the third quartile. A mean with such a trial
+    says little of a usual trial, and its interval is wide. Fewer than `FEWEST` trials have none.
+
+    Parameters
+    ----------
+    values
+        One finite number per trial.
+
+    Examples
+    --------
+    >>> outliers([84.0, 86.0, 85.0, 87.0, 86.0, -4900.0])
+    Outliers(positions=(5,), below=1, median=85.5, n=6)
+    """
+    x = _finite(values, "values")
+    first, median, third = (float(q) for q in np.quantile(x, [0.25, 0.5, 0.75]))
+    reach = FAR * max(third - first, ROUNDING * float(np.abs(x).max()))
+    far = ((x < first - reach) | (x > third + reach)) & (x.size >= FEWEST)
+    found = np.flatnonzero(far)
+    return Outliers(tuple(found.tolist()), int((x[found] < first).sum()), median, x.size)
+
+
+def remark(values: Values) -> str:
+    """Say what a mean with its interval does not show: equal values, or trials far from the others; else nothing.
+
+    Examples
+    --------
+    >>> remark([2.0, 2.0, 2.0]), remark([1.0, 2.0, 3.0])
+    ('the same in all 3 trials, so of unknown spread', '')
+    """
+    x = _finite(values, "values")
+    if x.size > 1 and _equal(x, float(np.abs(x).max())):
+        return f"the same in all {x.size} trials, so of unknown spread"
+    return outliers(x).sentence
+
+
+def unseen_share(n: int) -> float:
+    """Return the largest share of trials that may get stuck if `n` trials show none, with a confidence of 95 %.
+
+    It is about 3/n.
+
+    Examples
+    --------
+    >>> round(unseen_share(10), 3), round(unseen_share(160), 3)
+    (0.259, 0.019)
+    """
+    return float(1 - (1 - LEVEL) ** (1 / n))
+
+
+def on_unseen(n: int) -> str:
+    """Say what `n` trials do not show.
+
+    Examples
+    --------
+    >>> on_unseen(24)
+    'Intervals and p values hold for trials like these: a method that gets stuck in up to 12 % of runs may not do so in
+    any of 24 trials.'
+    """
+    return (
+        f"Intervals and p values hold for trials like these: a method that gets stuck in up to "
+        f"{100 * unseen_share(n):.2g} % of runs may not do so in any of {counted(n, 'trial')}."
+    )
+
+
+def _equal(x: _Floats, size: float) -> bool:
+    """Whether numbers are equal but for rounding, if they were computed from numbers of some size."""
+    return float(x.max() - x.min()) <= ROUNDING * size
+
+
+def _size(x: _Floats, y: _Floats) -> float:
+    """The largest absolute value of two tables of numbers."""
+    return float(max(np.abs(x).max(), np.abs(y).max()))
 
 
 def _middle(values: _Floats) -> float:

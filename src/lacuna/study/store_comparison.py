@@ -15,6 +15,9 @@ from lacuna.study.statistics import Interval
 from lacuna.study.store import SCHEMA, UNREPEATABLE
 from lacuna.study.summaries import on_shared_trials, paired
 
+SUMMED = ("mean", "low", "high", "n", "p", "note", "clear")
+"""What is said of differences."""
+
 _KEPT = [name for name in SCHEMA if name not in UNREPEATABLE and name != "id"]
 
 
@@ -34,8 +37,9 @@ class StoreComparison:
         What is compared.
     differences
         Second minus first, paired by trial: ``place``, ``missingness``, ``task``, ``method`` with the settings that
-        differ, the means ``first`` and ``second`` of the trials in both, and ``mean``, ``low``, ``high``, ``n``, ``p``
-        and ``clear`` of the differences as in `lacuna.study.summaries.paired`.
+        differ, the means ``first`` and ``second`` of the trials in both, ``apart``, whether any trial differs, and
+        ``mean``, ``low``, ``high``, ``n``, ``p``, ``note`` and ``clear`` of the differences as in
+        `lacuna.study.summaries.paired`.
     """
 
     equal: int
@@ -92,9 +96,10 @@ class Compared(NamedTuple):
 
 
 def _finding(row: Mapping[str, Any]) -> str:
-    if row["clear"]:
-        return "clearly higher" if row["mean"] > 0 else "clearly lower"
-    return "equal" if row["mean"] == row["low"] == row["high"] == 0 else "no clear difference"
+    if not row["apart"]:
+        return "equal"
+    word = "no clear difference" if not row["clear"] else "clearly higher" if row["mean"] > 0 else "clearly lower"
+    return f"{word}; {row['note']}" if row["note"] else word
 
 
 def compare_stores(first: pl.DataFrame, second: pl.DataFrame) -> StoreComparison:
@@ -150,8 +155,9 @@ def _differences(first: pl.DataFrame, second: pl.DataFrame) -> tuple[Measure, pl
         for row in found.iter_rows(named=True)
     ]
     means = {side: [float(np.mean(of[i])) for of in shared] for i, side in enumerate(("first", "second"))}
-    found = found.with_columns(pl.Series(side, of, dtype=pl.Float64) for side, of in means.items())
+    apart = pl.Series("apart", [a != b for a, b in shared], dtype=pl.Boolean)
+    found = found.with_columns(*(pl.Series(side, of, dtype=pl.Float64) for side, of in means.items()), apart)
     method = pl.col("series").replace_strict(words, default="", return_dtype=pl.String)
     told = found.join(where, on="task", maintain_order="left").with_columns(method=method)
-    columns = ("place", "missingness", "task", "method", "first", "second", "mean", "low", "high", "n", "p", "clear")
+    columns = ("place", "missingness", "task", "method", "first", "second", "apart", *SUMMED)
     return measure, told.select(columns)

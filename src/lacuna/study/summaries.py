@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from lacuna.study.outcomes import Measure, Outcomes
 from lacuna.study.statistics import (
     LEVEL,
+    ROUNDING,
     holm,
     mean_interval,
     paired_difference,
     paired_p_value,
+    remark,
     t_quantile,
     tasks_interquartile_difference,
     tasks_interquartile_mean,
@@ -36,12 +38,12 @@ def with_intervals(values: pl.DataFrame, by: Sequence[str], value: str = "value"
     """Return ``mean``, ``low``, ``high`` and ``n`` of a column in each group, in the order of the groups."""
     found = values.group_by(by, maintain_order=True).agg(
         mean=pl.col(value).mean(), _spread=pl.col(value).std(), _range=pl.col(value).max() - pl.col(value).min(),
-        n=pl.len().cast(pl.Int64),
+        _size=pl.col(value).abs().max(), n=pl.len().cast(pl.Int64),
     )  # fmt: skip
     sizes = [int(n) for n in found["n"].unique() if n > 1]
     reach = {n: t_quantile(LEVEL, n - 1) / np.sqrt(n) for n in sizes}
-    # A sum of equal numbers may round away from them, and would leave them a tiny spread.
-    spread = pl.when(pl.col("_range") == 0).then(pl.col("_range")).otherwise(pl.col("_spread"))
+    # As in `mean_interval`: values that are equal but for rounding say nothing about their spread.
+    spread = pl.when(pl.col("_range") > ROUNDING * pl.col("_size")).then(pl.col("_spread"))
     half = spread * pl.col("n").replace_strict(reach, default=None, return_dtype=pl.Float64)
     return found.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half).select(
         *by, "mean", "low", "high", "n"
@@ -49,8 +51,16 @@ def with_intervals(values: pl.DataFrame, by: Sequence[str], value: str = "value"
 
 
 def means(outcomes: Outcomes, measure: Measure) -> pl.DataFrame:
-    """Return means over whole runs, a row for each task and series."""
-    return with_intervals(outcomes.values(measure), _AT)
+    """Return means over whole runs, a row for each task and series.
+
+    ``note`` says if trials lie far from the others, and gives the median; or that all are equal. Else it is empty.
+    """
+    values = outcomes.values(measure)
+    notes = {
+        at: remark(rows["value"].to_numpy()) for at, rows in values.partition_by("task", "series", as_dict=True).items()
+    }
+    found = with_intervals(values, _AT)
+    return found.with_columns(note=pl.Series([notes[at] for at in found.select("task", "series").iter_rows()]))
 
 
 def trial_curves(outcomes: Outcomes, measure: Measure) -> pl.DataFrame:
@@ -97,8 +107,9 @@ def paired(values: pl.DataFrame, pairs: Iterable[tuple[str, str]]) -> pl.DataFra
     -------
     DataFrame
         ``task``, ``series``, ``other``; ``mean`` of the differences, ``low``, ``high``, ``n``; ``p`` by Student's t,
-        corrected by Holm's method for all rows of this table; ``clear``, whether it is at most 5 %: then the interval
-        leaves 0 out, too.
+        corrected by Holm's method for all rows of this table; ``note``, which says if differences lie far from the
+        others, or are all equal; ``clear``, whether ``p`` is at most 5 %: then the interval leaves 0 out,
+        too, if there is one.
     """
     tables = {
         task: {series: dict(rows.select("trial", "value").iter_rows()) for (series,), rows in _parts(found, "series")}
@@ -110,9 +121,10 @@ def paired(values: pl.DataFrame, pairs: Iterable[tuple[str, str]]) -> pl.DataFra
             trials = sorted(of.get(series, {}).keys() & of.get(other, {}).keys())
             if trials:
                 a, b = ([of[name][trial] for trial in trials] for name in (series, other))
-                rows.append((task, series, other, *paired_difference(a, b), paired_p_value(a, b)))
+                note = remark(np.subtract(a, b))
+                rows.append((task, series, other, *paired_difference(a, b), paired_p_value(a, b), note))
     texts: dict[str, Any] = dict.fromkeys(("task", "series", "other"), pl.String)
-    found = pl.DataFrame(rows, texts | _NUMBERS, orient="row")
+    found = pl.DataFrame(rows, texts | _NUMBERS | {"note": pl.String}, orient="row")
     corrected = holm(found["p"].to_list()) if rows else []
     return found.with_columns(p=pl.Series(corrected, dtype=pl.Float64)).with_columns(clear=pl.col("p") <= 1 - LEVEL)
 
