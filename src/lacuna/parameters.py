@@ -12,6 +12,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ForwardRef, Union, get_args, get_origin, get_type_hints
 
+from lacuna.trust import check_trusted
 from lacuna.validation import nearest, of_kind, shown
 
 Frozen = tuple[tuple[str, Any], ...]
@@ -200,6 +201,7 @@ def _split(text: str) -> list[str]:
 
 def _value(text: str) -> Any:
     if text.startswith("@"):
+        check_trusted(text, "a file to read")
         return Path(text[1:].strip("\"'")).read_text(encoding="utf-8-sig")
     # What follows in a comment or on another line would be dropped.
     if "\n" in text or ("#" in text and text[0] not in "\"'"):

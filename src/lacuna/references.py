@@ -1,7 +1,7 @@
 """References: texts such as ``package.module:name`` that name an object outside lacuna, and their import.
 
 Nothing is imported but what a reference names (and what that imports itself). A module is looked for where Python looks
-for it, and then in the current folder. While results are only looked at (`only_looking`), nothing is imported at all.
+for it, and then in the current folder. While results are only looked at (`lacuna.trust`), nothing is imported at all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple
 
 from lacuna.own_modules import serve
 from lacuna.parameters import returned
+from lacuna.trust import check_trusted
 from lacuna.validation import nearest, shown
 
 WORLD_GROUP, MECHANISM_GROUP, METHOD_GROUP = "lacuna.worlds", "lacuna.mechanisms", "lacuna.methods"
@@ -51,13 +51,8 @@ _imported: dict[str, str] = {}
 """Digest of the source of each package or file when this process first imported it for a reference."""
 _files: dict[str, ModuleType] = {}
 _handed_over: set[str] = set()
-_looking: ContextVar[bool] = ContextVar("looking", default=False)
 _used: Counter[str] = Counter()
 _lock = RLock()
-
-
-class ForeignError(ValueError):
-    """Something is not imported, as results are only looked at."""
 
 
 def is_reference(text: str) -> bool:
@@ -77,42 +72,21 @@ def resolve(group: str, name: str) -> str | None:
     Looking for an entry point reads what installed packages say of themselves, and imports none of them.
     """
     if is_reference(name):
+        check_trusted(name, "code to import")
         return name
     found = {f"{point.module}:{point.attr}" for point in entry_points(group=group, name=name)}
     if len(found) > 1:
         raise ValueError(
             f"{name!r} is an entry point of several packages: {', '.join(sorted(found))}; name one of these"
         )
+    if found:
+        check_trusted(name, "code to import")
     return found.pop() if found else None
 
 
 def entry_point_names(group: str) -> list[str]:
     """Return the names that installed packages declare in a group."""
     return sorted(entry_points(group=group).names)
-
-
-@contextmanager
-def only_looking() -> Iterator[None]:
-    """Refuse until the end of a block to import what a text names: results must not choose the code that runs.
-
-    Examples
-    --------
-    >>> with only_looking():
-    ...     load("math:tau")
-    Traceback (most recent call last):
-    lacuna.references.ForeignError: 'math:tau' names code to import, and looking at results imports none
-    """
-    before = _looking.set(True)
-    try:
-        yield
-    finally:
-        _looking.reset(before)
-
-
-def check_may_import(name: str) -> None:
-    """Refuse to import what a text names while results are only looked at."""
-    if _looking.get():
-        raise ForeignError(f"{shown(name)} names code to import, and looking at results imports none")
 
 
 def load(reference: str, digest: str | None = None) -> Any:
@@ -133,7 +107,7 @@ def load(reference: str, digest: str | None = None) -> Any:
     Traceback (most recent call last):
     ValueError: 'math:tao': the module math has no name 'tao' (did you mean 'tau'?)
     """
-    check_may_import(reference)
+    check_trusted(reference, "code to import")
     if reference in _kept:
         return _kept[reference].value
     if not isinstance(reference, str) or not is_reference(reference):

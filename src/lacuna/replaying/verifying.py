@@ -16,11 +16,11 @@ from lacuna.mdp.tabular import TabularMDP
 from lacuna.methods.settings import SETTINGS, Settings
 from lacuna.missingness import Mechanism, parse
 from lacuna.quantities import counted
-from lacuna.references import ForeignError, only_looking
 from lacuna.replaying.encoding import stage_from
 from lacuna.replaying.recording import MOST_STEPS, Moments, Stage, record
 from lacuna.running.problems import Problem
 from lacuna.running.run import Run, fingerprint
+from lacuna.trust import ForeignError, only_looking
 from lacuna.validation import shown, whole_number
 from lacuna.version import RESULTS_VERSION
 

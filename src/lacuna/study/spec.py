@@ -24,10 +24,11 @@ from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
 from lacuna.missingness.registry import source_of
 from lacuna.parameters import Frozen, as_tuples, frozen, write_call
 from lacuna.quantities import counted
-from lacuna.references import METHOD_GROUP, Sources, entry_point_names, only_looking, resolve, sources_of
+from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
 from lacuna.running.knowledge import check_horizon
 from lacuna.running.problems import AnyProblem, Problem, problem_in
 from lacuna.study.runs import Expansion, RunSpec, method_as_note
+from lacuna.trust import only_looking
 from lacuna.validation import nearest, shown
 from lacuna.worlds.registry import find_world
 

@@ -30,6 +30,7 @@ from lacuna.files import write_whole
 from lacuna.methods.settings import SETTINGS
 from lacuna.study import heartbeats
 from lacuna.study.spec import Study, StudyError
+from lacuna.trust import ForeignError
 from lacuna.version import RESULTS_VERSION, __version__
 
 FORMAT = 2
@@ -221,7 +222,7 @@ class Store:
                 note = json.loads(heartbeats.read_plain(path))
                 found.append((str(note.get("first_started", "")), Study.from_note(note, path.name)))
             except _NO_NOTE as error:
-                said = str(error).removeprefix(f"{path.name}: ") if isinstance(error, StudyError) else ""
+                said = str(error).removeprefix(f"{path.name}: ") if isinstance(error, StudyError | ForeignError) else ""
                 self.unread[path] = said.partition("\n")[0]
         return [study for _, study in sorted(found, key=itemgetter(0))]
 

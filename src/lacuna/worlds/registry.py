@@ -19,7 +19,6 @@ from lacuna.references import (
     WORLD_GROUP,
     Sources,
     check_makes,
-    check_may_import,
     entry_point_names,
     load,
     reference_to,
@@ -27,6 +26,7 @@ from lacuna.references import (
     sources_of,
     told,
 )
+from lacuna.trust import check_trusted
 from lacuna.validation import nearest, of_kind, parameter_types, shown
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _makes_worlds(kind: type) -> bool:
 
 def _environment(env_id: str) -> World:
     """Return what makes an environment that Gymnasium knows; ``module:ID`` imports the module first."""
-    check_may_import(env_id)
+    check_trusted(env_id, "code to import")
     try:
         spec = gymnasium.spec(env_id)
     except (gymnasium.error.Error, ImportError) as error:
