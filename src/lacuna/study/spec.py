@@ -211,8 +211,8 @@ class Study:
                 held.methods(),
                 {part: tuple(sorted(found.items())) for part, found in held.sources.items()},
             )
-        if len(found) > _MOST_RUNS:
-            raise StudyError(f"{name}: it would have {len(found)} runs; there are at most {_MOST_RUNS} in a study")
+        if (n := len(found.problems) * len(found.settings) * found.spec.trials) > _MOST_RUNS:
+            raise StudyError(f"{name}: it would have {n} runs; there are at most {_MOST_RUNS} in a study")
         return found
 
     @cached_property
