@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium import spaces
 
 from lacuna import Space, TabularMDP
-from lacuna.missingness import mcar
+from lacuna.missingness import Mechanism, mcar
 
 
-def maze(size: int = 4, slip: float = 0.1):
+def maze(size: int = 4, slip: float = 0.1) -> TabularMDP:
     def outcomes(state, action):
         target = min(max(state + (1 if action else -1), 0), size - 1)
         return [(1 - slip, target, -1.0, target == size - 1), (slip, state, -1.0, False)]
@@ -28,7 +28,7 @@ def maze(size: int = 4, slip: float = 0.1):
 small = maze(3)
 
 
-def by_mood(where, rate: float = 0.3):
+def by_mood(where, rate: float = 0.3) -> Mechanism:
     return mcar(where, rate)
 
 

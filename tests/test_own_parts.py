@@ -295,18 +295,18 @@ class Agent:
 half = type("Half", (), {"__init__": lambda self, space, n, *, seed: None, "begin": len})
 number = 3
 import gymnasium
-def box(): return gymnasium.make("CartPole-v1")
-def hiding():
+def box() -> gymnasium.Env: return gymnasium.make("CartPole-v1")
+def hiding() -> gymnasium.Env:
     from lacuna import MissingObservation
     return MissingObservation(gymnasium.make("FrozenLake-v1"), "mcar:0.5")
-def torque(): return gymnasium.make("Pendulum-v1")
-def text():
+def torque() -> gymnasium.Env: return gymnasium.make("Pendulum-v1")
+def text() -> gymnasium.Env:
     made = gymnasium.make("FrozenLake-v1"); made.observation_space = gymnasium.spaces.Text(3); return made
 env = gymnasium.make("FrozenLake-v1")
 """
 
 REFUSED = [
-    ('methods = [{use = "PARTS:half"}]', "which has no act()"),
+    ('methods = [{use = "PARTS:half"}]', "a class of agents has begin(), act(), learn()"),
     ('methods = [{use = "PARTS:number"}]', "it must be a class or function that makes an agent"),
     ('methods = [{use = "PARTS:Agent", mood = "bad"}]', "made no agent: KeyError: 'mood' (parts.py, line 5)"),
     ('methods = [{use = "PARTS:Agent", seed = 3}]', "has no parameter 'seed'"),

@@ -176,7 +176,7 @@ def test_an_entry_point_stands_for_its_reference_and_no_other_is_imported(here: 
 WRONG_KINDS = {
     "PARTS:PARTS": "no name",
     "PARTS:np": "it must be a TabularMDP, or a function that makes a world",
-    "PARTS:by_mood": "needs a value for where, which has no default",
+    "PARTS:by_mood": "it does not say that it makes a world; if it does, write its return type: def by_mood(…) -> ",
     "PARTS:maze,size=x": "size of the world 'PARTS:maze' is 'x'; it must be a whole number",
     "PARTS:maze,length=3": "has no parameter 'length'; there are size, slip",
     "PARTS:maze,size=0": "the world 'PARTS:maze' could not be made:",
@@ -200,7 +200,7 @@ def test_a_world_of_the_wrong_kind_is_told_in_a_sentence(here: Path, text: str) 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("PARTS:maze", "it must make a Mechanism"),
+        ("PARTS:maze", "it does not say that it makes a mechanism; if it does, write its return type: def maze(…) -> "),
         ("PARTS:np", "it must be a Mechanism, or a function that makes one"),
         ("PARTS:by_mood,rate=2.5", "could not be made: ValueError: theta of mcar is 2.5"),
         ("PARTS:by_mood,pace=1", "has no parameter 'pace'"),

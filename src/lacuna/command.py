@@ -115,8 +115,11 @@ def study_compare(
     stored = [store.table() for store in stores]
     latest = [of_latest_source(runs, store.studies()) for runs, store in zip(stored, stores, strict=True)]
     found = compare_stores(*latest)
-    for path in (path for store in stores for path in store.damaged):
-        typer.echo(f"a damaged file was set aside as {path}", err=True)
+    for store in stores:
+        for path in store.damaged:
+            typer.echo(f"a damaged file was set aside as {path}", err=True)
+        for sentence in store.left_alone():
+            typer.echo(f"lacuna: {sentence}", err=True)
     for sentence in found.sentences(names):
         typer.echo(sentence)
     for name, every, runs in zip(names, stored, latest, strict=True):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import reduce
 from inspect import Parameter, isclass, signature
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, ForwardRef, Union, get_args, get_origin, get_type_hints
 
+from lacuna.trust import check_trusted
 from lacuna.validation import nearest, of_kind, shown
 
 Frozen = tuple[tuple[str, Any], ...]
@@ -20,6 +22,7 @@ _MAX_WHOLE = 10**12
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 _ANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _POINT_FIRST = re.compile(r"[-+]?\.\d+")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _BARE = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z_][\w.-]*")
 
 
@@ -96,6 +99,21 @@ def parameters_of(build: Callable[..., Any]) -> Mapping[str, Parameter]:
         return {"parameters": Parameter("parameters", Parameter.VAR_KEYWORD)}
 
 
+def returned(build: Any) -> list[type | str]:
+    """Return what the return type of a function names: classes, and the names of those that it does not know itself.
+
+    A type that is written as text is not evaluated.
+
+    Examples
+    --------
+    >>> def maze(size: int = 4) -> "TabularMDP | None": ...
+    >>> returned(maze), returned(len)
+    (['TabularMDP', 'None'], [])
+    """
+    said = getattr(build, "__annotations__", {}).get("return")
+    return list(_named_in(said, getattr(build, "__globals__", {})))
+
+
 def frozen(parameters: Mapping[str, Any]) -> Frozen:
     """Return parameters in a form that can be compared and hashed."""
     return tuple(sorted((key, as_tuples(value)) for key, value in parameters.items()))
@@ -106,6 +124,21 @@ def as_tuples(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(as_tuples(item) for item in value)
     return value + 0.0 if isinstance(value, float) else value
+
+
+def _named_in(said: Any, known: Mapping[str, Any]) -> Iterator[type | str]:
+    if isinstance(said, str):
+        for word in _DOTTED.findall(said):
+            first, *rest = word.split(".")
+            found = reduce(lambda one, name: getattr(one, name, None), rest, known.get(first))
+            yield from [(rest or [first])[-1]] if found is None or isinstance(found, str) else _named_in(found, known)
+    elif isinstance(said, ForwardRef):
+        yield from _named_in(said.__forward_arg__, known)
+    elif isclass(said) and not get_args(said):
+        yield said
+    elif get_origin(said) is not None:
+        for part in (get_origin(said), *get_args(said)):
+            yield from _named_in(part, known)
 
 
 def _types(build: Callable[..., Any]) -> dict[str, Any]:
@@ -168,6 +201,7 @@ def _split(text: str) -> list[str]:
 
 def _value(text: str) -> Any:
     if text.startswith("@"):
+        check_trusted(text, "a file to read")
         return Path(text[1:].strip("\"'")).read_text(encoding="utf-8-sig")
     # What follows in a comment or on another line would be dropped.
     if "\n" in text or ("#" in text and text[0] not in "\"'"):

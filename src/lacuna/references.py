@@ -1,7 +1,7 @@
 """References: texts such as ``package.module:name`` that name an object outside lacuna, and their import.
 
 Nothing is imported but what a reference names (and what that imports itself). A module is looked for where Python looks
-for it, and then in the current folder.
+for it, and then in the current folder. While results are only looked at (`lacuna.trust`), nothing is imported at all.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module, invalidate_caches
+from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from inspect import isclass
 from itertools import chain, count
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from lacuna.own_modules import serve
+from lacuna.parameters import returned
+from lacuna.trust import check_trusted
 from lacuna.validation import nearest, shown
 
 WORLD_GROUP, MECHANISM_GROUP, METHOD_GROUP = "lacuna.worlds", "lacuna.mechanisms", "lacuna.methods"
@@ -46,6 +50,7 @@ _kept: dict[str, _Kept] = {}
 _imported: dict[str, str] = {}
 """Digest of the source of each package or file when this process first imported it for a reference."""
 _files: dict[str, ModuleType] = {}
+_handed_over: set[str] = set()
 _used: Counter[str] = Counter()
 _lock = RLock()
 
@@ -67,12 +72,15 @@ def resolve(group: str, name: str) -> str | None:
     Looking for an entry point reads what installed packages say of themselves, and imports none of them.
     """
     if is_reference(name):
+        check_trusted(name, "code to import")
         return name
     found = {f"{point.module}:{point.attr}" for point in entry_points(group=group, name=name)}
     if len(found) > 1:
         raise ValueError(
             f"{name!r} is an entry point of several packages: {', '.join(sorted(found))}; name one of these"
         )
+    if found:
+        check_trusted(name, "code to import")
     return found.pop() if found else None
 
 
@@ -99,6 +107,7 @@ def load(reference: str, digest: str | None = None) -> Any:
     Traceback (most recent call last):
     ValueError: 'math:tao': the module math has no name 'tao' (did you mean 'tau'?)
     """
+    check_trusted(reference, "code to import")
     if reference in _kept:
         return _kept[reference].value
     if not isinstance(reference, str) or not is_reference(reference):
@@ -112,6 +121,47 @@ def load(reference: str, digest: str | None = None) -> Any:
             raise ValueError(f"{reference!r}: the module {place} has no name {name!r}{nearest(part, dir(found))}")
         found = getattr(found, part)
     return found
+
+
+def check_makes(
+    reference: str, found: Any, what: str, fits: Callable[[type], bool], names: Collection[str], advice: str
+) -> None:
+    """Refuse to call what a reference names, unless it is a class that fits, or a function that says it makes one.
+
+    A study file may name any callable of any installed package; only these were written to be called by lacuna. What
+    this process registered or handed over itself is not checked.
+
+    Parameters
+    ----------
+    reference, found
+        The reference, and what it names.
+    what
+        What it must make.
+    fits
+        Whether a class is what it must make.
+    names
+        Names of such classes: modules may import them for type checkers only.
+    advice
+        What a class needs to fit.
+    """
+    if reference in _kept or reference in _handed_over:
+        return
+    if isclass(found):
+        if not fits(found):
+            raise TypeError(f"{reference!r} is not called: it is a class that does not make {what}; {advice}")
+        return
+    if not any(fits(one) if isclass(one) else one in names for one in returned(found)):
+        word = reference.rpartition(":")[2].rpartition(".")[2]
+        lines = " or ".join(f"def {word}(…) -> {name}:" for name in names)
+        raise TypeError(
+            f"{reference!r} is not called: it does not say that it makes {what}; if it does, write its return type: "
+            f"{lines}"
+        )
+
+
+def hand_over(reference: str) -> None:
+    """Note that the caller of lacuna gave the object of a reference itself, so that it may be called."""
+    _handed_over.add(reference)
 
 
 def source_digest(reference: str) -> str:
@@ -262,7 +312,7 @@ def _has_files(top: str) -> bool:
 
 
 def _from_package(place: str) -> ModuleType:
-    _look_in_current_folder()
+    serve(place.partition(".")[0])
     try:
         return import_module(place)
     except ModuleNotFoundError as error:
@@ -293,14 +343,6 @@ def _from_file(path: str) -> ModuleType:
     return module
 
 
-def _look_in_current_folder() -> None:
-    # Last, so that no file that happens to lie there takes the place of an installed module.
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
-    invalidate_caches()
-
-
 def _no_module(name: str) -> str:
     return f"no module is called {name!r}; it must be installed, or lie in the current folder"
 
@@ -311,7 +353,7 @@ def _source_files(top: str) -> list[tuple[str, Path]]:
         if not Path(top).is_file():
             raise _RefusedError(f"there is no file {top}")
         return [("", Path(top))]
-    _look_in_current_folder()
+    serve(top)
     try:
         spec = find_spec(top)
     except (ImportError, ValueError):

@@ -19,7 +19,7 @@ from lacuna.methods.settings import Settings
 from lacuna.missingness import Mechanism
 from lacuna.parameters import parse_call
 from lacuna.quantities import counted
-from lacuna.references import is_kept, kept, reference_to
+from lacuna.references import hand_over, is_kept, kept, reference_to
 from lacuna.running.trials import threads
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_study
@@ -153,7 +153,11 @@ def _reference(what: str, value: Any, objects: ExitStack) -> str:
     if not callable(value):
         raise TypeError(f"{what} is {shown(value)}; it must be a name, or a function or class that makes it")
     name = getattr(value, "__name__", type(value).__name__)
-    return reference_to(value) or objects.enter_context(kept(value, name))
+    reference = reference_to(value)
+    if reference is None:
+        return objects.enter_context(kept(value, name))
+    hand_over(reference)
+    return reference
 
 
 def _digest_of(world: TabularMDP) -> str:

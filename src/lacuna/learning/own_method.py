@@ -14,7 +14,7 @@ from lacuna.learning.agent import Agent
 from lacuna.methods.settings import SETTINGS, Settings
 from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
 from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, typed, unusual, write_call
-from lacuna.references import METHOD_GROUP, entry_point_names, load, resolve, told
+from lacuna.references import METHOD_GROUP, check_makes, entry_point_names, load, resolve, told
 from lacuna.validation import nearest, one_of, shown
 
 _VERBS = ("begin", "act", "learn")
@@ -45,7 +45,8 @@ class AgentLike(Protocol):
 class OwnMethod:
     """A method that does not come with lacuna: a reference to what makes its agents, and parameters.
 
-    What it refers to is called as ``make(space, n_actions, seed=…, **parameters)`` and gives an `AgentLike`.
+    What it refers to is called as ``make(space, n_actions, seed=…, **parameters)`` and gives an `AgentLike`: a class
+    with its methods, or a function whose return type names such a class.
 
     Examples
     --------
@@ -138,4 +139,10 @@ def _builder(reference: str) -> Callable[..., Any]:
             f"{reference!r} is {shown(found)}; it must be a class or function that makes an agent from "
             f"(space, n_actions, *, seed)"
         )
+    advice = f"a class of agents has {', '.join(f'{verb}()' for verb in _VERBS)}"
+    check_makes(reference, found, "an agent", _acts, ("AgentLike", "Agent"), advice)
     return found  # type: ignore[no-any-return]
+
+
+def _acts(kind: type) -> bool:
+    return all(callable(getattr(kind, verb, None)) for verb in _VERBS)

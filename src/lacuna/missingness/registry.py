@@ -12,7 +12,7 @@ from lacuna.missingness.mechanism import Mechanism
 from lacuna.missingness.tables import Where
 from lacuna.parameters import parameters_of, parse_call, typed, unusual, write_call
 from lacuna.quantities import counted
-from lacuna.references import MECHANISM_GROUP, entry_point_names, load, resolve, told
+from lacuna.references import MECHANISM_GROUP, check_makes, entry_point_names, load, resolve, told
 from lacuna.validation import nearest, parameter_types, shown
 
 Reader = Callable[[list[str], Where, int | None], tuple[Any, ...]]
@@ -108,7 +108,7 @@ def parse(text: str, where: Where, n_actions: int | None = None) -> Mechanism:
     text
         As the entries of `MECHANISMS` say; or, if the part before the first colon is none of their names, a reference
         with parameters, e.g. ``mine.mechanisms:by_mood,rate=0.3``, or an entry point of an installed package in the
-        group ``lacuna.mechanisms``.
+        group ``lacuna.mechanisms``: a `Mechanism`, or a function whose return type says that it makes one.
     where
         The world (needed for ``mfog``), its space, or a number of components.
     n_actions
@@ -165,6 +165,10 @@ def _of_your_own(text: str, where: Where) -> Mechanism:
             f"{reference!r} is {shown(found)}; it must be a Mechanism, or a function that makes one from a space or "
             f"world"
         )
+    check_makes(
+        reference, found, "a mechanism", lambda kind: issubclass(kind, Mechanism), ("Mechanism",),
+        "name a function from a space or world to a Mechanism",
+    )  # fmt: skip
     first = next(iter(parameters_of(found)))
     parameters = typed(f"the mechanism {reference!r}", found, given, (first,))
     name = write_call(reference, unusual(found, parameters))

@@ -16,12 +16,14 @@ from lacuna.options import (
     command_with_settings,
 )
 
+_WORLD, _HIDING = "lake", "mcar:0.4"
+
 
 @command_with_settings
 def replay(
     given: dict[str, Any],
-    world: WorldOption = "lake",
-    missingness: MissingnessOption = "mcar:0.4",
+    world: WorldOption = _WORLD,
+    missingness: MissingnessOption = _HIDING,
     method: MethodOption = None,
     against: Annotated[
         list[str] | None, typer.Option(help="Another method beside it, e.g. last-observed; may be given several times.")
@@ -35,14 +37,19 @@ def replay(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     check: Annotated[
         Path | None,
-        typer.Option(help="Instead, run this page again from its header and compare every bit."),
+        typer.Option(
+            help="Instead, run this page again from its header and compare every bit. If it was recorded in a world of "
+            "your own, name it with --world; a page cannot choose what is imported."
+        ),
     ] = None,
 ) -> None:
     """Record a method in a world, and write a page to watch it."""
     if check is not None:
         from lacuna.replaying.verifying import check_page
 
-        typer.echo(check_page(check))
+        # The defaults are lacuna's own, which a page may name itself.
+        mine = [None if said == usual else said for said, usual in ((world, _WORLD), (missingness, _HIDING))]
+        typer.echo(check_page(check, *mine))
         return
     from lacuna.replaying.replay import bytes_of
     from lacuna.replaying.replay import replay as record

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,15 @@ from lacuna.missingness import Mechanism, parse
 from lacuna.quantities import counted
 from lacuna.replaying.encoding import stage_from
 from lacuna.replaying.recording import MOST_STEPS, Moments, Stage, record
-from lacuna.running.problems import Problem, find_problem
+from lacuna.running.problems import Problem
 from lacuna.running.run import Run, fingerprint
-from lacuna.validation import whole_number
+from lacuna.trust import ForeignError, only_looking
+from lacuna.validation import shown, whole_number
 from lacuna.version import RESULTS_VERSION
 
 _RECORDING = re.compile(r'<script type="application/json" id="([\w-]+)">(\{"header".*?)</script>', re.DOTALL)
+
+Part = TypeVar("Part", TabularMDP, Mechanism)
 
 _WORDS = {"before": "moments", "stops": "last moments of episodes", "best": "best actions", "changes": "best actions",
           "changed": "best actions", "at": "steps"}  # fmt: skip
@@ -45,7 +48,7 @@ def recordings_in(path: str | os.PathLike[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def check_page(
-    path: str | os.PathLike[str], world: TabularMDP | None = None, missingness: Mechanism | None = None
+    path: str | os.PathLike[str], world: TabularMDP | str | None = None, missingness: Mechanism | str | None = None
 ) -> str:
     """Run every recording of a page again from its header and compare every bit; returns a sentence.
 
@@ -57,7 +60,8 @@ def check_page(
     path
         The page.
     world, missingness
-        Your own objects, if the page was recorded with objects instead of names.
+        Your own parts, if the page was recorded with any: objects, or texts that name them. A page is not your word:
+        only worlds and mechanisms that come with lacuna are looked up for it.
 
     Examples
     --------
@@ -78,7 +82,7 @@ def check_page(
     return f"{path}: {recordings}, {counted(steps, 'step')}, equal to the bit when run again"
 
 
-def _check(data: Mapping[str, Any], world: TabularMDP | None, missingness: Mechanism | None) -> int:
+def _check(data: Mapping[str, Any], world: TabularMDP | str | None, missingness: Mechanism | str | None) -> int:
     header = data["header"]
     if header["results"] != RESULTS_VERSION:
         raise ValueError(f"its results have version {header['results']}; this lacuna gives version {RESULTS_VERSION}")
@@ -98,17 +102,33 @@ def _check(data: Mapping[str, Any], world: TabularMDP | None, missingness: Mecha
     return steps * len(at) * len(methods)
 
 
-def _problem(header: Mapping[str, Any], world: TabularMDP | None, missingness: Mechanism | None) -> Problem:
-    first = bool(header["first_observed"])
-    if world is None:
-        found = find_problem(header["world"], header["missingness"], first_observed=first)
-        if not isinstance(found, Problem):
-            raise ValueError(f"{header['world']} is not a world given as arrays")
-    else:
-        found = Problem(world.name, world, missingness or parse(header["missingness"], world), first)
-    if fingerprint(found.mdp, found.mechanism) != header["problem"]:
+def _problem(
+    header: Mapping[str, Any], world: TabularMDP | str | None, missingness: Mechanism | str | None
+) -> Problem:  # fmt: skip
+    mdp = world if isinstance(world, TabularMDP) else _named(world, header["world"], _arrays)
+    mechanism = (
+        missingness
+        if isinstance(missingness, Mechanism)
+        else _named(missingness, header["missingness"], lambda text: parse(text, mdp))
+    )
+    if fingerprint(mdp, mechanism) != header["problem"]:
         raise ValueError(f"{header['world']}, {header['missingness']} is not the problem that was recorded")
-    return found
+    return Problem(header["world"], mdp, mechanism, bool(header["first_observed"]))
+
+
+def _arrays(world: str) -> TabularMDP:
+    return Problem.named(world, "none").mdp
+
+
+def _named(said: str | None, recorded: str, make: Callable[[str], Part]) -> Part:
+    """Make what the caller named; if nothing, what the page names, which must come with lacuna."""
+    if said is not None:
+        return make(said)
+    try:
+        with only_looking():
+            return make(recorded)
+    except ForeignError as error:
+        raise ValueError(f"{error}; if it is yours, name it: --world or --missingness {shown(recorded)}") from error
 
 
 def _compare(found: Stage, again: Stage) -> None:

@@ -44,7 +44,9 @@ def report_store(store: Store, out: Path, name: str | None = None) -> list[str]:
         studies = [study for study in studies if study.spec.name == name]
         if not studies:
             there = f"there are {', '.join(known)}" if known else "it has none"
-            raise ValueError(f"study is {shown(name)}{nearest(name, known)}; in {store.path} {there}")
+            raise ValueError("; ".join(
+                [f"study is {shown(name)}{nearest(name, known)}; in {store.path} {there}", *store.left_alone()]
+            ))  # fmt: skip
     stored = store.table()
     if name is not None:
         stored = stored.filter(pl.col("id").is_in([run.id for study in studies for run in study.runs()]))
@@ -53,7 +55,7 @@ def report_store(store: Store, out: Path, name: str | None = None) -> list[str]:
     if runs.is_empty():
         which = "; ".join([f"{store.path} holds no finished runs{f' of {name}' if name else ''}", *old])
         raise ValueError(f"{which}; a report needs some")
-    missing = missing_runs(studies, set(runs["id"])) + old
+    missing = missing_runs(studies, set(runs["id"])) + old + store.left_alone()
     commands, files = commands_of(studies, store.path, out, name)
     names = list(dict.fromkeys(study.spec.name for study in studies))
     title = f"Study: {names[0]}" if len(names) == 1 else f"{len(names)} studies" if names else "Runs"

@@ -199,8 +199,8 @@ def status(folder: Folder) -> None:
         typer.echo(f"  running: {process}, {beat.study}, {far}")
     for path in store.damaged:
         typer.echo(f"  damaged and set aside: {path}")
-    for path in store.unread:
-        typer.echo(f"  left alone, as it cannot be read: {path}")
+    for sentence in store.left_alone():
+        typer.echo(f"  {sentence}")
 
 
 @app.command("export")

@@ -1,4 +1,7 @@
-"""A run of a study: everything that fixes its figures, and the name that follows from it."""
+"""A run of a study: everything that fixes its figures, and the name that follows from it.
+
+`Expansion` is what a study stands for, as the note in a store keeps it.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from lacuna.learning.own_method import AnyMethod, OwnMethod
 from lacuna.methods.settings import Settings
 from lacuna.parameters import Frozen, frozen
-from lacuna.references import Sources
+from lacuna.references import Sources, is_reference
+from lacuna.validation import shown
 from lacuna.version import RESULTS_VERSION
 
 
@@ -78,11 +84,44 @@ class RunSpec:
         )
 
 
+Scalar = bool | int | float | str | None
+Value = Scalar | tuple[Scalar | tuple[Scalar | tuple[Scalar, ...], ...], ...]
+"""A parameter as a file holds it: lists nest three deep at most."""
+
+
+class Expansion(BaseModel):
+    """What a study stands for, as plain data: a reader of results needs no world, mechanism or method for it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problems: tuple[tuple[str, dict[str, Value], str], ...] = Field(min_length=1)
+    """World, parameters, mechanism."""
+    settings: tuple[dict[str, Value | dict[str, Value]], ...] = Field(min_length=1)
+    """Methods: those of lacuna with the settings that differ from their declared default, as in the name of a run."""
+    sources: dict[str, dict[str, str]]
+    """By the name of each part that does not come with lacuna: its references, with digests."""
+
+    def methods(self) -> tuple[AnyMethod, ...]:
+        """Return the methods; nothing is imported for them."""
+        return tuple(method_from_json(method) for method in self.settings)
+
+
 def method_as_json(method: AnyMethod) -> dict[str, Any]:
     """Return a method as plain data."""
     return asdict(method) | ({"parameters": dict(method.parameters)} if isinstance(method, OwnMethod) else {})
 
 
+def method_as_note(method: AnyMethod) -> dict[str, Any]:
+    """Return a method as plain data, a method of lacuna without settings that have their declared default."""
+    if isinstance(method, OwnMethod):
+        return method_as_json(method)
+    return {"method": method.method, **method.unusual()}
+
+
 def method_from_json(data: Mapping[str, Any]) -> AnyMethod:
-    """Build the method that `method_as_json` described; nothing is imported for it."""
-    return OwnMethod(data["use"], frozen(data["parameters"])) if "use" in data else Settings(**data)
+    """Build the method that `method_as_json` or `method_as_note` described; nothing is imported for it."""
+    if "use" not in data:
+        return Settings(**data)
+    if not is_reference(data["use"]):
+        raise ValueError(f"use is {shown(data['use'])}; it must be a reference, e.g. mine.agents:Mine")
+    return OwnMethod(data["use"], frozen(data["parameters"]))

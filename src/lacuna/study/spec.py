@@ -27,7 +27,8 @@ from lacuna.quantities import counted
 from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
 from lacuna.running.knowledge import check_horizon
 from lacuna.running.problems import AnyProblem, Problem, problem_in
-from lacuna.study.runs import RunSpec, method_as_json, method_from_json
+from lacuna.study.runs import Expansion, RunSpec, method_as_note
+from lacuna.trust import only_looking
 from lacuna.validation import nearest, shown
 from lacuna.worlds.registry import find_world
 
@@ -186,30 +187,33 @@ class Study:
         return cls(spec, problems, settings, sources)
 
     def to_note(self) -> dict[str, Any]:
-        """The study as plain data; if it uses references, with everything that a reader would have to import."""
-        note: dict[str, Any] = {"study": self.spec.model_dump(exclude_defaults=True)}
-        if self.sources:
-            note["expanded"] = {
-                "problems": [
-                    [world, dict(parameters), missingness] for world, parameters, missingness in self.problems
-                ],
-                "settings": [method_as_json(method) for method in self.settings],
-                "sources": {name: dict(found) for name, found in self.sources.items()},
-            }
-        return note
+        """The study as plain data, with what it stands for, which a reader would have to import parts to find out."""
+        expanded = {
+            "problems": [[world, dict(parameters), missingness] for world, parameters, missingness in self.problems],
+            "settings": [method_as_note(method) for method in self.settings],
+            "sources": {name: dict(found) for name, found in self.sources.items()},
+        }
+        return {"study": self.spec.model_dump(exclude_defaults=True), "expanded": expanded}
 
     @classmethod
     def from_note(cls, note: Mapping[str, Any], name: str) -> Study:
-        """Return the study that `to_note` described. Nothing is imported: a folder of results must not run code."""
-        if "expanded" not in note:
-            return cls.from_data(note["study"], name)
-        held = note["expanded"]
-        return cls(
-            StudySpec.model_validate(note["study"]),
-            tuple((world, frozen(parameters), missingness) for world, parameters, missingness in held["problems"]),
-            tuple(method_from_json(method) for method in held["settings"]),
-            {name: tuple(sorted(found.items())) for name, found in held["sources"].items()},
-        )
+        """Return the study that `to_note` described. Nothing is imported: a folder of results must not run code.
+
+        Older notes do not say what a study stands for. It is found out if all parts of the study come with lacuna.
+        """
+        with only_looking():
+            if "expanded" not in note:
+                return cls.from_data(note["study"], name)
+            held = Expansion.model_validate(note["expanded"])
+            found = cls(
+                StudySpec.model_validate(note["study"]),
+                tuple((world, frozen(parameters), missingness) for world, parameters, missingness in held.problems),
+                held.methods(),
+                {part: tuple(sorted(found.items())) for part, found in held.sources.items()},
+            )
+        if (n := len(found.problems) * len(found.settings) * found.spec.trials) > _MOST_RUNS:
+            raise StudyError(f"{name}: it would have {n} runs; there are at most {_MOST_RUNS} in a study")
+        return found
 
     @cached_property
     def curve(self) -> tuple[int, ...]:

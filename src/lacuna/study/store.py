@@ -29,7 +29,8 @@ from lacuna import display
 from lacuna.files import write_whole
 from lacuna.methods.settings import SETTINGS
 from lacuna.study import heartbeats
-from lacuna.study.spec import Study
+from lacuna.study.spec import Study, StudyError
+from lacuna.trust import ForeignError
 from lacuna.version import RESULTS_VERSION, __version__
 
 FORMAT = 2
@@ -113,6 +114,10 @@ SORTED_BY = (
 """Columns that define a method come before tuned ones."""
 
 
+# What is raised for notes that are no JSON, or hold something else than a study.
+_NO_NOTE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
 class StoreError(ValueError):
     """The folder cannot be used as a store; nothing in it was changed."""
 
@@ -140,7 +145,8 @@ class Store:
         self._done: set[str] = set()
         self._touched = -1
         self.damaged: list[Path] = []
-        self.unread: list[Path] = []
+        self.unread: dict[Path, str] = {}
+        """Files that were left alone; with the reason, if one holds a study."""
         if self.path.exists() and not self.path.is_dir():
             raise StoreError(f"{self.path} is not a folder")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -197,14 +203,15 @@ class Store:
             "first_started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         path = self.path / "studies" / f"{study.id}.json"
-        if not path.exists() or (study.sources and self._noted(path) != study.to_note().get("expanded")):
+        if self._noted(path) != study:
             write_whole(path, json.dumps(note, indent=1).encode())
 
     @staticmethod
-    def _noted(path: Path) -> Any:
-        """The expansion of a study when it was last recorded; it changes when a source is edited."""
-        with suppress(OSError, ValueError, AttributeError, RecursionError):
-            return json.loads(heartbeats.read_plain(path)).get("expanded")
+    def _noted(path: Path) -> Study | None:
+        """The study as it was last recorded: it stands for something else when a source was edited."""
+        with suppress(*_NO_NOTE):
+            note = json.loads(heartbeats.read_plain(path))
+            return Study.from_note(note, path.name) if "expanded" in note else None
         return None
 
     def studies(self) -> list[Study]:
@@ -214,9 +221,17 @@ class Store:
             try:
                 note = json.loads(heartbeats.read_plain(path))
                 found.append((str(note.get("first_started", "")), Study.from_note(note, path.name)))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                self.unread.append(path)
+            except _NO_NOTE as error:
+                said = str(error).removeprefix(f"{path.name}: ") if isinstance(error, StudyError | ForeignError) else ""
+                self.unread[path] = said.partition("\n")[0]
         return [study for _, study in sorted(found, key=itemgetter(0))]
+
+    def left_alone(self) -> list[str]:
+        """Say which files could not be read."""
+        return [
+            f"left alone, as it cannot be read: {path}{f' ({reason})' if reason else ''}"
+            for path, reason in self.unread.items()
+        ]
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Store finished runs: one new file, whole or not at all."""
@@ -295,7 +310,7 @@ class Store:
     def at_work(self) -> dict[str, heartbeats.Heartbeat]:
         """The processes that fill the store, with their reports."""
         found = heartbeats.at_work(self.path / "running")
-        self.unread += found.unread
+        self.unread |= dict.fromkeys(found.unread, "")
         return found.processes
 
 

@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
-from inspect import Parameter, signature
+from inspect import Parameter, isclass, signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium
 
 from lacuna.mdp.tabular import TabularMDP
-from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, typed, unusual
+from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, returned, typed, unusual
 from lacuna.references import (
     WORLD_GROUP,
     Sources,
+    check_makes,
     entry_point_names,
     load,
     reference_to,
@@ -25,6 +26,7 @@ from lacuna.references import (
     sources_of,
     told,
 )
+from lacuna.trust import check_trusted
 from lacuna.validation import nearest, of_kind, parameter_types, shown
 
 if TYPE_CHECKING:
@@ -159,8 +161,11 @@ def find_world(name: str) -> World:
 
     A name is that of a world of lacuna, a Gymnasium id (``FrozenLake-v1``), a reference (``mine.worlds:maze``,
     ``maze.py:maze``) or an entry point of an installed package in the group ``lacuna.worlds``. Only what is named is
-    imported. Besides its own parameters a Gymnasium id takes ``bins``, one number or one for each component. It cuts
-    real numbers, such as those of ``CartPole-v1``, at quantiles of what a random policy sees.
+    imported, and only what says that it makes a world is called: a class of worlds or environments, or a function whose
+    return type names one.
+
+    Besides its own parameters a Gymnasium id takes ``bins``, one number or one for each component. It cuts real
+    numbers, such as those of ``CartPole-v1``, at quantiles of what a random policy sees.
     """
     of_kind("the world", name, str, "a text, e.g. 'lake'")
     if name in WORLDS:
@@ -176,11 +181,25 @@ def find_world(name: str) -> World:
         raise TypeError(f"{reference!r} is an environment already; name what makes one, since every run needs its own")
     if not callable(found) and not isinstance(found, TabularMDP):
         raise TypeError(f"{reference!r} is {shown(found)}; it must be a TabularMDP, or a function that makes a world")
+    if not isinstance(found, TabularMDP):
+        check_makes(
+            reference, found, "a world", _makes_worlds, ("TabularMDP", "Env"),
+            "a class of worlds has a method def mdp(self) -> TabularMDP:, or is a gymnasium.Env",
+        )  # fmt: skip
     return World(reference, "", "", (lambda: found) if isinstance(found, TabularMDP) else found, reference)
+
+
+def _makes_worlds(kind: type) -> bool:
+    """Whether the objects of a class are worlds or environments, or have a method ``mdp()`` that makes a world."""
+    made = returned(getattr(kind, "mdp", None))
+    return issubclass(kind, TabularMDP | Env) or any(
+        issubclass(one, TabularMDP) if isclass(one) else one == "TabularMDP" for one in made
+    )
 
 
 def _environment(env_id: str) -> World:
     """Return what makes an environment that Gymnasium knows; ``module:ID`` imports the module first."""
+    check_trusted(env_id, "code to import")
     try:
         spec = gymnasium.spec(env_id)
     except (gymnasium.error.Error, ImportError) as error:
