@@ -15,6 +15,7 @@ nobody else can write to it; and a file is read only if the same holds for it.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import io
 import os
@@ -39,7 +40,6 @@ from numba.core.compiler import CompileResult
 from numba.core.environment import Environment, lookup_environment
 from numba.core.serialize import NumbaPickler
 
-import lacuna
 from lacuna.kernels.meaning import meaning, spelled_fields
 
 # Files that nobody read for so long are removed.
@@ -142,7 +142,7 @@ class _Unpickler(pickle.Unpickler):
         _, name, constants = held
         environment = lookup_environment(name)
         if environment is None:
-            environment = Environment(vars(lacuna))
+            environment = Environment(vars(builtins))
             environment.consts[:] = constants
             environment.env_name = name
             Environment._memo[name] = environment
