@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from inspect import Parameter, isclass, signature
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from lacuna.toml import parse_toml
 from lacuna.validation import nearest, of_kind, shown
 
 Frozen = tuple[tuple[str, Any], ...]
@@ -175,8 +175,8 @@ def _value(text: str) -> Any:
     if _POINT_FIRST.fullmatch(text):
         return float(text)
     try:
-        return as_tuples(tomllib.loads(f"value = {text}")["value"])
-    except (ValueError, RecursionError):
+        return as_tuples(parse_toml(f"value = {text}")["value"])
+    except ValueError:
         return text
 
 
