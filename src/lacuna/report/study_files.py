@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice, product
@@ -25,7 +24,8 @@ from lacuna.study.runs import written_parameters
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from lacuna.study.store_comparison import HEADS, StoreComparison
-from lacuna.validation import nearest, shown
+from lacuna.terminal import shell_word
+from lacuna.validation import nearest, printable, shown
 
 _MOST_TOLD = 5
 
@@ -117,10 +117,10 @@ def commands_of(studies: Sequence[Study], folder: Path, out: Path, name: str | N
         stem = study.spec.name.replace(" ", "-")
         unused = next(word for word in (stem, f"{stem}-{study.id}") if f"{word}.toml" not in files)
         files[f"{unused}.toml"] = as_toml(study.spec.model_dump(exclude_defaults=True))
-    store = shlex.quote(str(folder))
-    lines = [f"lacuna study run {shlex.quote(file)} --out {store}" for file in files]
-    only = f" --study {shlex.quote(name)}" if name is not None else ""
-    lines.append(f"lacuna study report {store}{only} --out {shlex.quote(str(out))}")
+    store = shell_word(folder)
+    lines = [f"lacuna study run {shell_word(file)} --out {store}" for file in files]
+    only = f" --study {shell_word(name)}" if name is not None else ""
+    lines.append(f"lacuna study report {store}{only} --out {shell_word(out)}")
     return "\n".join(lines), files
 
 
@@ -158,12 +158,13 @@ def _key(key: str) -> str:
 
 def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) -> None:
     """Write what came of comparing two stores as a page."""
-    sentences = found.sentences(names)
+    plain = (printable(names[0]), printable(names[1]))
+    sentences = found.sentences(plain)
     amounts = numbers(
         [
             (f"{found.equal:,}", "runs in both, equal to the bit"),
             (f"{found.differing.height:,}", "runs in both that differ"),
-            *((f"{runs.height:,}", f"runs only in {name}") for name, runs in zip(names, found.only, strict=True)),
+            *((f"{runs.height:,}", f"runs only in {name}") for name, runs in zip(plain, found.only, strict=True)),
         ]
     )
     listed = Markup("<ul>{}</ul>").format(Markup("").join(Markup("<li>{}</li>").format(text) for text in sentences))
@@ -177,10 +178,10 @@ def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) 
         "difference is clear if its p value, corrected by Holm's method for all rows, is at most 5 %."
     )
     made = cards(table(HEADS, rows)) if rows else paragraphs("No method has a trial of the same task in both.")
-    command = shlex.join(["lacuna", "study", "compare", *names, "--out", str(out)])
+    command = " ".join(["lacuna study compare", *map(shell_word, names), "--out", shell_word(out)])
     page = Page(
         "Two stores compared",
-        paragraphs(Markup("First: <code>{}</code>. Second: <code>{}</code>.").format(*names)),
+        paragraphs(Markup("First: <code>{}</code>. Second: <code>{}</code>.").format(*plain)),
         [
             Section("runs", "Runs", amounts + listed),
             Section("differences", "Differences", paragraphs(text) + made),

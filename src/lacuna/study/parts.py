@@ -47,13 +47,17 @@ class Column(NamedTuple):
     def wanted(self) -> str:
         """What a value must be, in words."""
         kind = _WORDS.get(self.kind, "a list of numbers")
-        words = f"{kind} between {self.least:.12g} and {self.most:.12g}" if self.most < inf else kind
+        words = kind if self.most == inf else f"{kind} between {_bound(self.least)} and {_bound(self.most)}"
         return f"{words}, and null {self.empty.words}" if self.empty and self.empty.words else words
 
     @property
     def is_number(self) -> bool:
         """Whether its values are numbers."""
         return self.kind in (pl.Int64, pl.Float64)
+
+
+def _bound(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.3g}"
 
 
 _MOST = 1.000001 * MAX_REWARD * MAX_COUNT
