@@ -134,14 +134,12 @@ def read_part(content: bytes) -> pl.DataFrame:
     # A column may have been declared since: the runs in the file have its default.
     later = [name for name in _LATER if name not in kinds]
     _check_kinds(kinds, [name for name in COLUMNS if name not in later])
+    whole = there.with_columns(pl.lit(_LATER[name], COLUMNS[name].kind).alias(name) for name in later)
     current = [one == RESULTS_VERSION for one in versions]
-    _check_numbers(there, current)
-    _check_texts(there, current)
-    _check_settings(there, current, tuple(name for name in SETTINGS if name in kinds))
-    runs = there if all(current) else there.filter(current)
-    return runs.select(
-        pl.lit(_LATER[name], column.kind).alias(name) if name in later else name for name, column in COLUMNS.items()
-    )
+    _check_numbers(whole, current)
+    _check_texts(whole, current)
+    _check_settings(whole, current, tuple(name for name in SETTINGS if name in kinds))
+    return (whole if all(current) else whole.filter(current)).select(*COLUMNS)
 
 
 def _check_kinds(kinds: Mapping[str, Any], names: Iterable[str]) -> None:
@@ -195,7 +193,7 @@ def _check_numbers(table: pl.DataFrame, current: list[bool]) -> None:
 
 def _check_texts(table: pl.DataFrame, current: list[bool]) -> None:
     for name, column in COLUMNS.items():
-        if column.kind == pl.String and name not in ("id", *SETTINGS) and name in table.columns:
+        if column.kind == pl.String and name not in ("id", *SETTINGS):
             texts = table[name].to_list()
             plain = {text: text is not None and is_plain(text) for text in set(texts)}
             wanted = f"a text of at most {MAX_NAME} printable characters"
