@@ -212,10 +212,6 @@ def test_a_folder_whose_name_is_not_utf_8_serves_every_command(clean: Path, tmp_
 
 def test_a_shell_reads_the_word_back(tmp_path: Path) -> None:
     for name in ("plain", "two words", "it's", f"{FOLDER} it's\\", "a\nb"):
-        said = subprocess.run(
-            ["bash", "-c", f"printf %s {shell_word(name)}"],
-            capture_output=True,
-            check=True,
-            cwd=tmp_path,  # noqa: S607
-        )
+        words = ["bash", "-c", f"printf %s {shell_word(name)}"]
+        said = subprocess.run(words, capture_output=True, check=True, cwd=tmp_path)
         assert said.stdout == os.fsencode(name)
