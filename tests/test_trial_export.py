@@ -408,3 +408,24 @@ def test_names_that_the_trial_file_does_not_declare_are_counted() -> None:
     found = summary(trial.store.read(), trial.file)
     assert found["unknown"] == {"stepz": 2}
     assert "stepz 2; the trial file does not declare them" in summary_text(found)
+
+
+def test_what_an_app_names_like_a_formula_is_no_formula_in_the_csv(tmp_path: Path) -> None:
+    text = """
+    [trial]
+    name = "walk"
+    actions = ["-nothing", "=prompt"]
+    absent = "-nothing"
+    [context]
+    mood = { values = ["@low", "high"] }
+    """
+    trial = Trial.create(TrialFile.parse(text), store="memory:", seed=1)
+    trial.enrol("maria")
+    for t in range(6):
+        trial.decide("maria", t, {"mood": "@low"})
+    export(trial.store.read(), tmp_path / "out", wcls=True, treatment="=prompt")
+    found = pl.read_csv(tmp_path / "out" / "decisions.csv")
+    assert set(found["action"]) <= {"'-nothing", "'=prompt"}
+    assert set(found["raw_mood"]) == {"'@low"}
+    assert set(pl.read_parquet(tmp_path / "out" / "decisions.parquet")["raw_mood"]) == {"@low"}
+    assert set(pl.read_csv(tmp_path / "out" / "wcls.csv")["raw_mood"]) == {"'@low"}

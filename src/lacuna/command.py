@@ -24,9 +24,9 @@ from lacuna.paper.command import paper
 from lacuna.replaying.command import replay
 from lacuna.story.command import explain
 from lacuna.study.command import app as study_app
-from lacuna.study.command import checked_workers
+from lacuna.study.command import checked_workers, tell_of_damage
 from lacuna.terminal import exit_code, progress
-from lacuna.validation import whole_number
+from lacuna.validation import printable, whole_number
 
 if TYPE_CHECKING:
     from lacuna.learning.own_method import AnyMethod
@@ -85,8 +85,7 @@ def study_report(
     store = Store.existing(folder)
     page = _page_to_write(folder / "report.html" if out is None else out)
     missing = report_store(store, page, study)
-    for path in store.damaged:
-        typer.echo(f"a damaged file was set aside as {path}", err=True)
+    tell_of_damage(store)
     for sentence in missing:
         typer.echo(f"lacuna: {sentence}", err=True)
     typer.echo(f"Open {page.resolve()}")
@@ -116,10 +115,9 @@ def study_compare(
     latest = [of_latest_source(runs, store.studies()) for runs, store in zip(stored, stores, strict=True)]
     found = compare_stores(*latest)
     for store in stores:
-        for path in store.damaged:
-            typer.echo(f"a damaged file was set aside as {path}", err=True)
+        tell_of_damage(store)
         for sentence in store.left_alone():
-            typer.echo(f"lacuna: {sentence}", err=True)
+            typer.echo(printable(f"lacuna: {sentence}"), err=True)
     for sentence in found.sentences(names):
         typer.echo(sentence)
     for name, every, runs in zip(names, stored, latest, strict=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import reduce
 from inspect import Parameter, isclass, signature
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ForwardRef, Union, get_args, get_origin, get_type_hints
 
+from lacuna.toml import parse_toml
 from lacuna.trust import check_trusted
 from lacuna.validation import nearest, of_kind, shown
 
@@ -209,8 +209,8 @@ def _value(text: str) -> Any:
     if _POINT_FIRST.fullmatch(text):
         return float(text)
     try:
-        return as_tuples(tomllib.loads(f"value = {text}")["value"])
-    except (ValueError, RecursionError):
+        return as_tuples(parse_toml(f"value = {text}")["value"])
+    except ValueError:
         return text
 
 

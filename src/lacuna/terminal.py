@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import typer
 
-from lacuna.validation import extras_named
+from lacuna.validation import extras_named, printable
 
 REFUSED, STOPPED = 2, 130
 """Exit codes: of a command that could not do what was asked, and of one that Ctrl-C ended."""
@@ -73,9 +74,27 @@ def _run(command: Callable[[], int | None]) -> int:
 
 def _say(sentence: str) -> None:
     # What a file is called must not steer the terminal.
-    plain = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in sentence)
+    plain = "\n".join(map(printable, sentence.split("\n")))
     with suppress(OSError):
         typer.echo(f"lacuna: {plain}", err=True)
+
+
+def shell_word(text: object) -> str:
+    r"""Write a text, such as the name of a file, as one word of a shell, in signs that every encoding has.
+
+    Examples
+    --------
+    >>> print(shell_word("my results"), shell_word(b"caf\xe9".decode(errors="surrogateescape")))
+    'my results' $'caf\351'
+    """
+    word = str(text)
+    if word.isprintable():
+        return shlex.quote(word)
+    signs = (
+        sign if sign.isprintable() and sign not in "\\'" else "".join(f"\\{byte:03o}" for byte in os.fsencode(sign))
+        for sign in word
+    )
+    return f"$'{''.join(signs)}'"
 
 
 def _mend_streams() -> None:

@@ -14,6 +14,9 @@ import numpy as np
 
 _LONGEST = 200
 
+MAX_NAME = 100_000
+"""Most characters of what names a world, a mechanism or a method with all its parameters."""
+
 EXTRA_OF = {"polars": "study", "scipy": "study", "altair": "report", "markupsafe": "report", "vl_convert": "report"}
 """What is installed only with an extra, and with which one: an agent that is deployed needs none of it."""
 
@@ -63,6 +66,28 @@ def shown(value: object) -> str:
     except ValueError:  # Python does not write whole numbers of thousands of digits
         return "a number of thousands of digits"
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def is_plain(text: str) -> bool:
+    r"""Whether a text can be a name: not too long, and without signs that steer a terminal or cannot be seen.
+
+    Examples
+    --------
+    >>> is_plain("mcar:0.4"), is_plain("a\x1b[31m"), is_plain("x" * (MAX_NAME + 1))
+    (True, False, False)
+    """
+    return len(text) <= MAX_NAME and text.isprintable()
+
+
+def printable(text: object) -> str:
+    r"""Write a text, such as the name of a file, so that it steers no terminal and every encoding can write it.
+
+    Examples
+    --------
+    >>> printable("results of é"), printable("a\x1b[31m"), printable(b"caf\xe9".decode(errors="surrogateescape"))
+    ('results of é', 'a\\x1b[31m', 'caf\\udce9')
+    """
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(text))
 
 
 def nearest(word: object, choices: Iterable[object]) -> str:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -36,6 +35,7 @@ from lacuna.record.keys import words
 from lacuna.record.log import Entry, LogError, describe, read_lines
 from lacuna.record.log import parse as parse_body
 from lacuna.record.store import Body
+from lacuna.toml import parse_toml
 from lacuna.validation import nearest, one_of, shown, whole_number
 
 Key = tuple[str, int, int]
@@ -173,7 +173,7 @@ def read_mapping(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """Read a mapping, a file of TOML or JSON with the tables ``components`` and ``actions``, both optional."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-        data = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
+        data = json.loads(text) if Path(path).suffix == ".json" else parse_toml(text)
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as a mapping: {' '.join(str(error).split())}") from error
     known = ("components", "actions")

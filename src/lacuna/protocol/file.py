@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +36,7 @@ from lacuna.protocol.tables import (
     place_of,
     read_table,
 )
+from lacuna.toml import parse_toml
 from lacuna.validation import nearest, shown
 
 
@@ -95,8 +95,8 @@ class TrialFile:
     def parse(cls, text: str, where: str = "the trial file", folder: Path = Path()) -> TrialFile:
         """Check a trial file given as text, as if it lay in `folder`."""
         try:
-            data = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
+            data = parse_toml(text)
+        except ValueError as error:
             raise TrialFileError(f"{where} is not valid TOML: {error}") from error
         wrong: list[str] = []
         parts = _parts(data, folder, wrong)

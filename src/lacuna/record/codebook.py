@@ -18,7 +18,7 @@ FILES: dict[str, str] = {
     "codebook.json": "this codebook, for programs",
     "codebook.md": "this codebook, for people",
     "decisions.parquet": "a row per decision point, absent ones included",
-    "decisions.csv": "the same as text; an empty field is null, times are in UTC",
+    "decisions.csv": "the same as text; an empty field is null, times are in UTC, a text like a formula begins with '",
     "log.jsonl": "all events with their chain of hashes, from which everything can be computed again",
     "wcls.parquet": "decisions in the columns of weighted and centred least squares",
     "wcls.csv": "the same as text",

@@ -19,6 +19,7 @@ from lacuna.record.exchange import obp_arrays, wcls_table
 from lacuna.record.history import History
 from lacuna.record.log import Entry, LogError, check, read_log, write_log
 from lacuna.record.table import table_of
+from lacuna.spreadsheets import as_csv
 from lacuna.validation import shown
 
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
@@ -53,10 +54,10 @@ def export(
         raise ValueError(f"treatment is {shown(treatment)}, but only the export for wcls has a treatment")
     history = History(log, file)
     table = table_of(history)
-    content = {"decisions.parquet": _parquet(table), "decisions.csv": _csv(table)}
+    content = {"decisions.parquet": _parquet(table), "decisions.csv": as_csv(table, time_format=_TIME_FORMAT)}
     if wcls:
         weighted = wcls_table(table, file, treatment)
-        content |= {"wcls.parquet": _parquet(weighted), "wcls.csv": _csv(weighted)}
+        content |= {"wcls.parquet": _parquet(weighted), "wcls.csv": as_csv(weighted, time_format=_TIME_FORMAT)}
     if obp:
         content["obp.npz"] = _npz(obp_arrays(table, file))
     begin = log[0].chain.hex()
@@ -120,10 +121,6 @@ def _parquet(table: pl.DataFrame) -> bytes:
     content = io.BytesIO()
     table.write_parquet(content)
     return content.getvalue()
-
-
-def _csv(table: pl.DataFrame) -> bytes:
-    return table.write_csv(datetime_format=_TIME_FORMAT).encode()
 
 
 def _npz(arrays: dict[str, Any]) -> bytes:

@@ -6,8 +6,9 @@ function csvOf(figure, dataset) {
   const rows = rowsOf(spec.datasets[dataset]).filter((row) => !hidden.has(row.series));
   const names = Object.keys(spec.datasets[dataset]);
   const quoted = (value) => {
-    const text = String(value ?? "");
-    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    // A text that begins like a formula would be run by a spreadsheet: see lacuna/spreadsheets.py.
+    const text = typeof value === "string" ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value ?? "");
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [names, ...rows.map((row) => names.map((name) => row[name]))].map((row) => row.map(quoted).join(",") + "\n").join("");
 }

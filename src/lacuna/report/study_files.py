@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from markupsafe import Markup
 
@@ -17,11 +19,13 @@ from lacuna.report.page import Page, Section, numbers, paragraphs
 from lacuna.report.study import About, report
 from lacuna.report.styles import DARK
 from lacuna.report.tables import Cell, Text, cards, interval_cell, short_number, table
-from lacuna.study.outcomes import left_out, of_latest_source, trials_text
+from lacuna.study.outcomes import left_out, of_latest_source, runs_of, trials_text
+from lacuna.study.runs import written_parameters
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from lacuna.study.store_comparison import HEADS, StoreComparison
-from lacuna.validation import nearest, shown
+from lacuna.terminal import shell_word
+from lacuna.validation import nearest, printable, shown
 
 _MOST_TOLD = 5
 
@@ -49,13 +53,14 @@ def report_store(store: Store, out: Path, name: str | None = None) -> list[str]:
             ))  # fmt: skip
     stored = store.table()
     if name is not None:
-        stored = stored.filter(pl.col("id").is_in([run.id for study in studies for run in study.runs()]))
+        ids = pl.concat([runs_of(study, stored)["id"] for study in studies])
+        stored = stored.filter(pl.col("id").is_in(ids.implode()))
     runs = of_latest_source(stored, studies)
     old = left_out(stored.height - runs.height)
     if runs.is_empty():
         which = "; ".join([f"{store.path} holds no finished runs{f' of {name}' if name else ''}", *old])
         raise ValueError(f"{which}; a report needs some")
-    missing = missing_runs(studies, set(runs["id"])) + old + store.left_alone()
+    missing = missing_runs(studies, runs) + old + store.left_alone()
     commands, files = commands_of(studies, store.path, out, name)
     names = list(dict.fromkeys(study.spec.name for study in studies))
     title = f"Study: {names[0]}" if len(names) == 1 else f"{len(names)} studies" if names else "Runs"
@@ -63,37 +68,48 @@ def report_store(store: Store, out: Path, name: str | None = None) -> list[str]:
     return missing
 
 
-def missing_runs(studies: Sequence[Study], done: set[str]) -> list[str]:
-    """Say for each study that is not complete how many runs it lacks, and which.
+def missing_runs(studies: Sequence[Study], runs: pl.DataFrame) -> list[str]:
+    """Say for each study that is not complete how many runs a table lacks, and which.
 
     Examples
     --------
+    >>> from lacuna.study.parts import no_runs
     >>> study = Study.parse('''
     ... name = "first"
     ... steps = 1000
-    ... trials = 2
+    ... trials = 3
     ... missingness = ["mcar:0.2"]
     ... worlds = [{name = "corridor"}]
     ... methods = [{name = "last-observed"}]
     ... ''')
-    >>> missing_runs([study], {next(study.runs()).id})
-    ['first lacks 1 of 2 runs: last-observed in corridor, mcar:0.2 (trial 1)']
+    >>> missing_runs([study], no_runs())
+    ['first lacks 3 of 3 runs: last-observed in corridor, mcar:0.2 (trials 0 to 2)']
     """
     told = []
     for study in studies:
-        lacking: dict[str, list[int]] = {}
-        for run in study.runs():
-            if run.id not in done:
-                world = ",".join([run.world, *(f"{name}={value}" for name, value in run.parameters)])
-                where = f"{run.settings.method} in {world}, {run.missingness}"
-                lacking.setdefault(where, []).append(run.trial)
-        if lacking:
-            n = sum(map(len, lacking.values()))
-            which = [f"{where} ({trials_text(sorted(set(trials)))})" for where, trials in lacking.items()]
-            more = f"; and {len(which) - _MOST_TOLD} more" if len(which) > _MOST_TOLD else ""
-            first = "; ".join(which[:_MOST_TOLD]) + more
-            told.append(f"{study.spec.name} lacks {n:,} of {counted(len(study), 'run')}: {first}")
+        found = runs_of(study, runs)
+        if (n := len(study) - found.height) > 0:
+            told.append(f"{study.spec.name} lacks {n:,} of {counted(len(study), 'run')}: {_which(study, found)}")
     return told
+
+
+def _which(study: Study, found: pl.DataFrame) -> str:
+    """Name the first methods and problems that lack trials of a study."""
+    spec, settings = study.spec, Counter(method.method for method in study.settings)
+    where = ("world", "parameters", "missingness", "method")
+    whole = pl.col("len") == pl.col("method").replace_strict(settings, return_dtype=pl.Int64)
+    finished = found.group_by(*where, "trial").len().filter(whole).group_by(where).agg("trial")
+    done = {tuple(place): trials for *place, trials in finished.iter_rows()}
+    lacking = (
+        (f"{method} in {','.join([world, *(f'{name}={value}' for name, value in given)])}, {missingness}", trials)
+        for (world, given, missingness), method in product(study.problems, settings)
+        if len(trials := done.get((world, written_parameters(given), missingness, method), ())) < spec.trials
+    )
+    every = np.arange(spec.first_trial, spec.first_trial + spec.trials)
+    which = [f"{name} ({trials_text(np.setdiff1d(every, trials).tolist())})"
+             for name, trials in islice(lacking, _MOST_TOLD)]  # fmt: skip
+    n = len(study.problems) * len(settings) - sum(len(trials) == spec.trials for trials in done.values())
+    return "; ".join(which) + (f"; and {n - _MOST_TOLD} more" if n > _MOST_TOLD else "")
 
 
 def commands_of(studies: Sequence[Study], folder: Path, out: Path, name: str | None) -> tuple[str, dict[str, str]]:
@@ -103,10 +119,10 @@ def commands_of(studies: Sequence[Study], folder: Path, out: Path, name: str | N
         stem = study.spec.name.replace(" ", "-")
         unused = next(word for word in (stem, f"{stem}-{study.id}") if f"{word}.toml" not in files)
         files[f"{unused}.toml"] = as_toml(study.spec.model_dump(exclude_defaults=True))
-    store = shlex.quote(str(folder))
-    lines = [f"lacuna study run {shlex.quote(file)} --out {store}" for file in files]
-    only = f" --study {shlex.quote(name)}" if name is not None else ""
-    lines.append(f"lacuna study report {store}{only} --out {shlex.quote(str(out))}")
+    store = shell_word(folder)
+    lines = [f"lacuna study run {shell_word(file)} --out {store}" for file in files]
+    only = f" --study {shell_word(name)}" if name is not None else ""
+    lines.append(f"lacuna study report {store}{only} --out {shell_word(out)}")
     return "\n".join(lines), files
 
 
@@ -144,12 +160,13 @@ def _key(key: str) -> str:
 
 def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) -> None:
     """Write what came of comparing two stores as a page."""
-    sentences = found.sentences(names)
+    plain = (printable(names[0]), printable(names[1]))
+    sentences = found.sentences(plain)
     amounts = numbers(
         [
             (f"{found.equal:,}", "runs in both, equal to the bit"),
             (f"{found.differing.height:,}", "runs in both that differ"),
-            *((f"{runs.height:,}", f"runs only in {name}") for name, runs in zip(names, found.only, strict=True)),
+            *((f"{runs.height:,}", f"runs only in {name}") for name, runs in zip(plain, found.only, strict=True)),
         ]
     )
     listed = Markup("<ul>{}</ul>").format(Markup("").join(Markup("<li>{}</li>").format(text) for text in sentences))
@@ -164,10 +181,10 @@ def write_comparison(found: StoreComparison, names: tuple[str, str], out: Path) 
         "interval where all differences are equal, as their spread is unknown."
     )
     made = cards(table(HEADS, rows)) if rows else paragraphs("No method has a trial of the same task in both.")
-    command = shlex.join(["lacuna", "study", "compare", *names, "--out", str(out)])
+    command = " ".join(["lacuna study compare", *map(shell_word, names), "--out", shell_word(out)])
     page = Page(
         "Two stores compared",
-        paragraphs(Markup("First: <code>{}</code>. Second: <code>{}</code>.").format(*names)),
+        paragraphs(Markup("First: <code>{}</code>. Second: <code>{}</code>.").format(*plain)),
         [
             Section("runs", "Runs", amounts + listed),
             Section("differences", "Differences", paragraphs(text) + made),

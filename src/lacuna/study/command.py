@@ -15,7 +15,7 @@ import typer
 
 from lacuna.quantities import counted, duration
 from lacuna.terminal import progress
-from lacuna.validation import whole_number
+from lacuna.validation import printable, whole_number
 
 if TYPE_CHECKING:
     from lacuna.study.runner import Progress
@@ -53,7 +53,7 @@ def plan(
                f"{counted(len(study), 'run')} of {counted(study.spec.steps, 'step')}, "
                f"{counted(len(study) * study.spec.steps, 'step')} in all")  # fmt: skip
     if store:
-        _tell_of_damage(store)
+        tell_of_damage(store)
         typer.echo(f"in {out} already: {counted(len(study) - left, 'run')}; left: {left:,}")
     if not left:
         return
@@ -142,7 +142,7 @@ def run(
     except EngineError as error:
         typer.echo(f"lacuna: {error}, and the same command goes on", err=True)
         raise typer.Exit(1) from error
-    _tell_of_damage(store)
+    tell_of_damage(store)
     for failure in reached.failures:
         typer.echo(f"failed: {failure}", err=True)
     typer.echo(f"{out} holds {reached.done:,} of {counted(reached.total, 'run')}"
@@ -185,22 +185,23 @@ def _on_slurm(study: Study, tasks: int, cpus: int, options: dict[str, Any]) -> I
 @app.command()
 def status(folder: Folder) -> None:
     """Show the progress of the studies in a folder; works while they run, and on any machine that sees the folder."""
-    from lacuna.study.store import Store
+    from lacuna.study.outcomes import runs_of
+    from lacuna.study.store import SCHEMA, Store
 
     store = Store.existing(folder)
-    done = store.done()
-    typer.echo(f"{folder}: {counted(len(done), 'run')}")
+    runs = store.table(without=[name for name in SCHEMA if name.startswith("curve_") and name != "curve_step"])
+    typer.echo(printable(f"{folder}: {counted(runs.height, 'run')}"))
     for study in store.studies():
-        here = sum(run.id in done for run in study.runs())
-        typer.echo(f"  {study.spec.name}: {here:,} of {counted(len(study), 'run')} ({here / len(study):.0%})")
+        here, n = runs_of(study, runs).height, len(study)
+        typer.echo(f"  {study.spec.name}: {here:,} of {counted(n, 'run')}" + (f" ({here / n:.0%})" if n else ""))
     for process, beat in store.at_work().items():
         speed = f"{beat.steps_per_second / 1e6:.2f} million steps a second"
         far = f"{beat.done:,} of {counted(beat.total, 'run')}, {speed}, {beat.failed:,} failed"
         typer.echo(f"  running: {process}, {beat.study}, {far}")
-    for path in store.damaged:
-        typer.echo(f"  damaged and set aside: {path}")
+    for damaged in store.damaged:
+        typer.echo(f"  damaged and set aside: {damaged}")
     for sentence in store.left_alone():
-        typer.echo(f"  {sentence}")
+        typer.echo(printable(f"  {sentence}"))
 
 
 @app.command("export")
@@ -222,14 +223,15 @@ def export_command(
     export(table, to)
     typer.echo(f"{counted(table.height, 'run')} written to {to}")
     if store.damaged:
-        _tell_of_damage(store)
+        tell_of_damage(store)
         typer.echo("lacuna: runs are missing; run their study again", err=True)
         raise typer.Exit(1)
 
 
-def _tell_of_damage(store: Store) -> None:
-    for path in store.damaged:
-        typer.echo(f"a damaged file was set aside as {path}", err=True)
+def tell_of_damage(store: Store) -> None:
+    """Say which files of a store were set aside, and why."""
+    for damaged in store.damaged:
+        typer.echo(f"a damaged file was set aside as {damaged}", err=True)
 
 
 def checked_workers(workers: int | None) -> int:

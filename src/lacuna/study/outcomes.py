@@ -17,11 +17,16 @@ import polars as pl
 from lacuna.methods.settings import SETTINGS
 from lacuna.methods.table import NAMED, YARDSTICKS, Knows
 from lacuna.quantities import counted
+from lacuna.study.parts import no_runs
+from lacuna.study.runs import written_parameters, written_sources
 from lacuna.study.selection import COLUMNS, HYPER_PARAMETERS, METHOD, choose, chosen_runs, with_open_episode
 from lacuna.study.spec import Study
 
 MOST_SHOWN = 8
 """Up to so many settings are shown one by one; of more, each method is shown at its best."""
+
+_MOST_TRIALS = 50
+"""So many trials are named one by one."""
 
 _PLACE = ("world", "parameters", "first_observed", "steps")
 _RUN = (*COLUMNS.setting, "trial")
@@ -141,6 +146,32 @@ def side_by_side(tables: Mapping[str, pl.DataFrame]) -> tuple[Measure, pl.DataFr
     return _first_measure(runs), runs
 
 
+def runs_of(study: Study, runs: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs that a study asks for, among those of a table with the columns of a store.
+
+    The study is not run through: this takes as long as the table is large, however many runs the study has.
+    """
+    spec = study.spec
+    problems = [(world, written_parameters(given), missingness) for world, given, missingness in study.problems]
+    settings = [tuple(method.as_dict().values()) for method in study.settings]
+    keys, method = ("world", "parameters", "missingness"), ("method", *SETTINGS)
+    kinds = no_runs().schema
+    mine = runs.filter(
+        pl.col("trial").is_between(spec.first_trial, spec.first_trial + spec.trials - 1),
+        steps=spec.steps, first_observed=spec.first_observed,
+        curve_step=pl.lit(list(study.curve), kinds["curve_step"]),
+    )  # fmt: skip
+    mine = _among(mine, pl.DataFrame(problems, {name: kinds[name] for name in keys}, orient="row"))
+    mine = _among(mine, pl.DataFrame(settings, {name: kinds[name] for name in method}, orient="row"))
+    named = mine.select("world", "missingness", "method").unique()
+    sources = [written_sources(study.sources_of(*row)) for row in named.iter_rows()]
+    return _among(mine, named.with_columns(source=pl.Series(sources, dtype=pl.String)))
+
+
+def _among(runs: pl.DataFrame, allowed: pl.DataFrame) -> pl.DataFrame:
+    return runs.join(allowed, on=allowed.columns, how="semi", nulls_equal=True, maintain_order="left")
+
+
 def of_latest_source(runs: pl.DataFrame, studies: Iterable[Study]) -> pl.DataFrame:
     """Return the runs without those of own code as it was before it was edited.
 
@@ -156,7 +187,7 @@ def of_latest_source(runs: pl.DataFrame, studies: Iterable[Study]) -> pl.DataFra
     """
     if not (runs["source"] != "").any():
         return runs
-    last = {run.id: i for i, study in enumerate(studies) for run in (study.runs() if study.sources else ())}
+    last = {run: i for i, study in enumerate(studies) if study.sources for run in runs_of(study, runs)["id"]}
     study = pl.col("id").replace_strict(last, default=-1, return_dtype=pl.Int64)
     latest = pl.col("source").sort_by(study).last().over(COLUMNS.setting)
     own = pl.col("source") != ""
@@ -175,9 +206,13 @@ def trials_text(trials: Sequence[int]) -> str:
     --------
     >>> trials_text([0, 1, 2]), trials_text([4]), trials_text([1, 3])
     ('trials 0 to 2', 'trial 4', 'trials 1, 3')
+    >>> trials_text(range(0, 200, 2))
+    '100 trials between 0 and 198'
     """
     if len(trials) > 2 and trials[-1] - trials[0] == len(trials) - 1:
         return f"trials {trials[0]} to {trials[-1]}"
+    if len(trials) > _MOST_TRIALS:
+        return f"{counted(len(trials), 'trial')} between {trials[0]} and {trials[-1]}"
     return ("trial " if len(trials) == 1 else "trials ") + ", ".join(map(str, trials))
 
 

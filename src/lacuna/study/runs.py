@@ -66,6 +66,19 @@ class RunSpec:
         method = self.settings.method
         return self.settings.unusual() | ({"method": method} if method != Settings().method else {})
 
+    def as_columns(self) -> dict[str, Any]:
+        """The run as the columns of a store that define it, apart from its curve."""
+        return {
+            "world": self.world,
+            "parameters": written_parameters(self.parameters),
+            "missingness": self.missingness,
+            **self.settings.as_dict(),
+            "first_observed": self.first_observed,
+            "source": written_sources(self.sources),
+            "steps": self.steps,
+            "trial": self.trial,
+        }
+
     def to_json(self) -> dict[str, Any]:
         """The run as plain data, to send to another process."""
         return asdict(self) | {"parameters": dict(self.parameters), "settings": method_as_json(self.settings)}
@@ -104,6 +117,16 @@ class Expansion(BaseModel):
     def methods(self) -> tuple[AnyMethod, ...]:
         """Return the methods; nothing is imported for them."""
         return tuple(method_from_json(method) for method in self.settings)
+
+
+def written_parameters(parameters: Frozen) -> str:
+    """Write the parameters of a world as a store does."""
+    return ", ".join(f"{key}={value!r}" for key, value in parameters)
+
+
+def written_sources(sources: Sources) -> str:
+    """Write the sources of a run as a store does."""
+    return "; ".join(f"{reference} {digest[:12]}" for reference, digest in sources)
 
 
 def method_as_json(method: AnyMethod) -> dict[str, Any]:

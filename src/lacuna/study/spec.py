@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,9 +26,10 @@ from lacuna.quantities import counted
 from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
 from lacuna.running.knowledge import check_horizon
 from lacuna.running.problems import AnyProblem, Problem, problem_in
-from lacuna.study.runs import Expansion, RunSpec, method_as_note
+from lacuna.study.runs import Expansion, RunSpec, method_as_note, written_parameters
+from lacuna.toml import parse_toml
 from lacuna.trust import only_looking
-from lacuna.validation import nearest, shown
+from lacuna.validation import MAX_NAME, is_plain, nearest, shown
 from lacuna.worlds.registry import find_world
 
 _MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
@@ -167,8 +167,8 @@ class Study:
         12
         """
         try:
-            data = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
+            data = parse_toml(text)
+        except ValueError as error:
             raise StudyError(f"{name} is not valid TOML: {error}") from error
         return cls.from_data(data, name)
 
@@ -246,11 +246,11 @@ class Study:
         for trial, (world, parameters, missingness), settings in product(trials, self.problems, self.settings):
             yield RunSpec(
                 world, parameters, missingness, settings, spec.steps, trial, self.curve, spec.first_observed,
-                self._sources_of(world, missingness, settings) if self.sources else (),
+                self.sources_of(world, missingness, settings.method) if self.sources else (),
             )  # fmt: skip
 
-    def _sources_of(self, world: str, missingness: str, settings: AnyMethod) -> Sources:
-        names = (world, missingness, settings.method)
+    def sources_of(self, *names: str) -> Sources:
+        """The sources of a run, from the names of its world, its mechanism and its method."""
         return tuple(sorted({one for name in names for one in self.sources.get(name, ())}))
 
     @cached_property
@@ -316,6 +316,12 @@ def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
         for i, t in enumerate(spec.curve_times)
         if not 1 <= t <= spec.steps
     ]
+    texts = [text for world, given, name in problems for text in (world, written_parameters(given), name)]
+    texts += [method.method for method in settings]
+    wrong += [
+        f"{shown(text)} is no name; a name has at most {MAX_NAME} characters, all printable"
+        for text in dict.fromkeys(texts) if not is_plain(text)
+    ]  # fmt: skip
     outside |= {method.method: method.use for method in settings if isinstance(method, OwnMethod)}
     found |= {name: sources_of([reference]) for name, reference in outside.items() if reference}
     sources = {name: digests for name, digests in found.items() if digests}

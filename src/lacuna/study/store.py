@@ -1,8 +1,8 @@
 """The results of studies in a folder: Parquet files, each named after its content. The folder is authoritative.
 
 A file is written under another name, then renamed, so it is complete or absent. Its name is a digest of its bytes, so
-damage is detected, and damaged files are set aside. Runs have names derived from their content: a run that is stored
-twice counts once.
+damage is detected. Damaged files, and files with values that no run could have left, are set aside. Runs have names
+derived from their content: a run that is stored twice counts once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from io import BytesIO
 from itertools import chain, count
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,35 +28,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lacuna import display
 from lacuna.files import write_whole
 from lacuna.methods.settings import SETTINGS
+from lacuna.spreadsheets import as_csv
 from lacuna.study import heartbeats
+from lacuna.study.parts import COLUMNS, PartError, no_runs, read_part
 from lacuna.study.spec import Study, StudyError
 from lacuna.trust import ForeignError
-from lacuna.version import RESULTS_VERSION, __version__
+from lacuna.validation import printable
+from lacuna.version import __version__
 
 FORMAT = 2
 _MARK = "lacuna-store.json"
 _STALE = 3600.0
 
-_KINDS = {int: pl.Int64, float: pl.Float64, str: pl.String}
-
-SCHEMA: dict[str, Any] = {
-    "id": pl.String, "results": pl.Int64,
-    "world": pl.String, "parameters": pl.String,
-    "missingness": pl.String, "label": pl.String, "method": pl.String,
-    **{name: _KINDS[setting.kind] for name, setting in SETTINGS.items()},
-    "first_observed": pl.Boolean, "source": pl.String, "steps": pl.Int64, "trial": pl.Int64,
-    "mean_total_reward": pl.Float64, "mean_bad_steps": pl.Float64, "mean_path_length": pl.Float64,
-    "episodes": pl.Int64, "reward_per_step": pl.Float64, "reward_per_step_early": pl.Float64,
-    "reward_per_step_late": pl.Float64, "idle_share": pl.Float64, "hidden_shares": pl.List(pl.Float64),
-    "open_steps": pl.Int64, "open_reward": pl.Float64, "open_bad_steps": pl.Int64,
-    "cut_episodes": pl.Int64, "cut_steps": pl.Int64, "cut_reward": pl.Float64, "cut_bad_steps": pl.Int64,
-    "guessed_right": pl.Float64,
-    "weight_on_truth": pl.Float64, "calibration_error": pl.Float64,
-    "curve_step": pl.List(pl.Int64), "curve_episodes": pl.List(pl.Float64), "curve_reward": pl.List(pl.Float64),
-    "curve_bad": pl.List(pl.Float64), "curve_path": pl.List(pl.Float64), "curve_idle": pl.List(pl.Float64),
-    "curve_total": pl.List(pl.Float64),
-    "seconds": pl.Float64, "host": pl.String, "lacuna": pl.String,
-}  # fmt: skip
+SCHEMA: dict[str, Any] = {name: column.kind for name, column in COLUMNS.items()}
 """The columns of a store and their types.
 
 Columns
@@ -101,9 +85,6 @@ lacuna
     Version that computed the run; left out of an export.
 """
 
-_USUAL: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()} | {"source": ""}
-"""The values of a run in columns that were added after its file was written."""
-
 UNREPEATABLE = ("seconds", "host", "lacuna")
 """Columns that describe the machine, not the run; an export leaves them out."""
 
@@ -120,6 +101,16 @@ _NO_NOTE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionE
 
 class StoreError(ValueError):
     """The folder cannot be used as a store; nothing in it was changed."""
+
+
+class SetAside(NamedTuple):
+    """A damaged file: where it lies now, and what is wrong with it."""
+
+    path: Path
+    why: str
+
+    def __str__(self) -> str:
+        return printable(f"{self.path}: {self.why}")
 
 
 class _Mark(BaseModel):
@@ -144,7 +135,7 @@ class Store:
         self._files: dict[str, list[str]] = {}
         self._done: set[str] = set()
         self._touched = -1
-        self.damaged: list[Path] = []
+        self.damaged: list[SetAside] = []
         self.unread: dict[Path, str] = {}
         """Files that were left alone; with the reason, if one holds a study."""
         if self.path.exists() and not self.path.is_dir():
@@ -251,8 +242,8 @@ class Store:
     def done(self, *, afresh: bool = False) -> AbstractSet[str]:
         """Names of all runs in the store, including those of other processes.
 
-        Only new files are read, and runs whose file is gone do not count. `afresh` reads every file again, completely,
-        to detect new damage.
+        Only new files are read, and runs whose file is gone do not count. `afresh` reads every file again, to detect
+        new damage.
         """
         # A folder that was not touched since holds the same files; listing thousands takes longer than a short run.
         touched = (self.path / "parts").stat().st_mtime_ns
@@ -266,42 +257,46 @@ class Store:
             self._files = {name: ids for name, ids in self._files.items() if name in there}
             self._done = {run for ids in self._files.values() for run in ids}
         for name in sorted(there.keys() - self._files.keys()):
-            table = self._read(there[name], whole=afresh)
+            table = self._read(there[name])
             if table is not None:
                 self._files[name] = table["id"].to_list()
                 self._done.update(self._files[name])
         return self._done
 
-    def table(self) -> pl.DataFrame:
-        """All runs of the current results version, each once, in an order that depends only on the runs."""
-        tables = [table for path in self._parts() if (table := self._read(path)) is not None]
-        runs = pl.concat([pl.DataFrame(schema=SCHEMA), *tables], how="diagonal")
+    def table(self, *, without: Iterable[str] = ()) -> pl.DataFrame:
+        """All runs of the current results version, each once, in an order that depends only on the runs.
+
+        Columns named in `without`, such as long curves, take no memory.
+        """
+        nothing = no_runs().drop(without)
+        tables = [table.drop(without) for path in self._parts() if (table := self._read(path)) is not None]
+        runs = pl.concat([nothing, *tables])
         return runs.unique("id", keep="any").sort(SORTED_BY, nulls_last=False)
 
     def _parts(self) -> list[Path]:
         return sorted((self.path / "parts").glob("*.parquet"))
 
-    def _read(self, path: Path, *, whole: bool = True) -> pl.DataFrame | None:
+    def _read(self, path: Path) -> pl.DataFrame | None:
         """The runs in a file; None if it is damaged: then it is set aside, and its runs count as not done."""
         try:
             content = heartbeats.read_plain(path)
+            if hashlib.sha256(content).hexdigest()[:24] != path.stem:
+                raise PartError("its name is not the digest of its content")
+            return read_part(content)
         except FileNotFoundError:
             # Another process set it aside first, or it is a folder or leads nowhere.
-            table = None
-        else:
-            named = hashlib.sha256(content).hexdigest()[:24] == path.stem
-            table = runs_in(content, whole=whole) if named else None
-        if table is None and os.path.lexists(path):
-            self._set_aside(path)
-        return table
+            self._set_aside(path, "it is no regular file")
+        except PartError as error:
+            self._set_aside(path, str(error))
+        return None
 
-    def _set_aside(self, path: Path) -> None:
-        """Move a path to the damaged files, under a free name."""
+    def _set_aside(self, path: Path, why: str) -> None:
+        """Move a path, if it is there, to the damaged files, under a free name."""
         names = chain([path.name], (f"{path.name}.{i}" for i in count(2)))
         aside = next(free for name in names if not os.path.lexists(free := self.path / "damaged" / name))
         with suppress(FileNotFoundError):
             path.replace(aside)
-            self.damaged.append(aside)
+            self.damaged.append(SetAside(aside, why))
 
     def reporting(self) -> AbstractContextManager[Callable[[dict[str, Any]], None]]:
         """Report the progress of this process to `at_work`, on any machine."""
@@ -324,48 +319,14 @@ def as_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=SCHEMA)
 
 
-# What polars raises for files that are not Parquet, truncated or inconsistent.
-_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-
-
-def runs_in(content: bytes, *, whole: bool = True) -> pl.DataFrame | None:
-    """Read the runs of the current results version from a Parquet file: complete, or only their names.
-
-    None if the file is not Parquet, or has other columns than `SCHEMA`.
-    """
-    try:
-        kinds = pl.read_parquet_schema(BytesIO(content))
-        names = pl.read_parquet(BytesIO(content), columns=["id", "results"])
-        if names.schema != {"id": pl.String, "results": pl.Int64} or names["results"].has_nulls():
-            return None
-        if not names["id"].str.contains(r"^[0-9a-f]{24}$").fill_null(value=False).all():
-            return None
-        if RESULTS_VERSION not in names["results"]:
-            return pl.DataFrame(schema=SCHEMA)
-        # A column may have been declared since: the runs in the file have its default.
-        since = [name for name in _USUAL if name not in kinds]
-        if any(kinds.get(name) != kind for name, kind in SCHEMA.items() if name not in since):
-            return None
-        mine = names
-        if whole:
-            there = pl.read_parquet(BytesIO(content), columns=[name for name in SCHEMA if name not in since])
-            defaults = [pl.lit(_USUAL[name], SCHEMA[name]).alias(name) for name in since]
-            mine = there.with_columns(defaults).select(*SCHEMA)
-        return mine.filter(results=RESULTS_VERSION)
-    except _UNREADABLE:
-        return None
-
-
 def export(table: pl.DataFrame, path: Path) -> None:
     """Write one sorted CSV or Parquet file, by the ending of its name, without the columns that tell of machines."""
     table = table.drop(UNREPEATABLE)
-    buffer = BytesIO()
     if path.suffix == ".parquet":
+        buffer = BytesIO()
         table.write_parquet(buffer, compression="zstd")
+        write_whole(path, buffer.getvalue())
     elif path.suffix == ".csv":
-        lists = [name for name, kind in table.schema.items() if kind.is_nested()]
-        flat = [pl.col(name).cast(pl.List(pl.String)).list.join(";").alias(name) for name in lists]
-        table.with_columns(flat).write_csv(buffer)
+        write_whole(path, as_csv(table))
     else:
         raise StoreError(f"{path} must end in .csv or .parquet")
-    write_whole(path, buffer.getvalue())
