@@ -25,13 +25,11 @@ def status(store: StoreFile) -> None:
 
     Example: lacuna trial status walk.db
     """
-    from lacuna.protocol.file import TrialFile
-    from lacuna.record.log import parse
+    from lacuna.record.events import file_of
     from lacuna.record.summary import summary, summary_text
 
     entries = _entries(store)
-    file = TrialFile.parse(parse(entries[0].body or b"")["file"], "the trial file in the log")
-    typer.echo(summary_text(summary(entries, file)))
+    typer.echo(summary_text(summary(entries, file_of(entries))))
 
 
 def replay(

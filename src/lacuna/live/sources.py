@@ -27,16 +27,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from lacuna.live.ledger import MAX_T
 from lacuna.live.requests import read_prob, read_reward, request_digest
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.quantities import counted
-from lacuna.record.keys import words
+from lacuna.record.events import Reader
 from lacuna.record.log import Entry, LogError, describe, read_lines
 from lacuna.record.log import parse as parse_body
 from lacuna.record.store import Body
-from lacuna.validation import nearest, one_of, shown, whole_number
+from lacuna.validation import nearest, shown
 
 Key = tuple[str, int, int]
 """A decision in a store: pseudonym, decision point, and number of its event."""
@@ -101,7 +100,7 @@ class Translation:
 
     def number(self, action: int) -> int:
         """The new number of an action."""
-        return self.new.actions.index(self.action(self.old.actions[whole_number("action", action, 0)]))
+        return self.new.actions.index(self.action(self.old.actions[action]))
 
     def prob(self, prob: Any) -> list[float] | None:
         """The probabilities of the new actions; those of merged actions add up."""
@@ -215,7 +214,7 @@ def read_source(path: str | os.PathLike[str], file: TrialFile, mapping: str | os
         _check_same(old, file)
     translation = Translation(old, file, **(named or {}))
     source = Source(content, Path(path).name, begin["secret"], named, translation.dropped)
-    _Reader(translation, source, os.fspath(path)).read(entries[1:])
+    _Learner(translation, source, os.fspath(path)).read(entries)
     return source
 
 
@@ -234,7 +233,7 @@ def _check_same(old: TrialFile, new: TrialFile) -> None:
             )
 
 
-class _Reader:
+class _Learner:
     """Converts the events of an earlier log to events of the new one."""
 
     def __init__(self, translation: Translation, source: Source, path: str) -> None:
@@ -248,22 +247,29 @@ class _Reader:
 
     def read(self, entries: Iterable[Entry]) -> None:
         """Read all rewards first, because they may come long after their decisions."""
-        found: list[tuple[Entry, dict[str, Any]]] = []
+        reader, found = Reader(self.old), list[tuple[Entry, dict[str, Any]]]()
         for entry in entries:
-            if entry.body is None:
-                self.source.erased += 1
+            body = None if entry.body is None else parse_body(entry.body)
+            try:
+                reader.take(entry, body)
+            except LogError as error:
+                raise self._refused(entry, body, str(error).partition(": ")[2]) from None
+            if body is not None:
+                found.append((entry, body))
             else:
-                found.append((entry, parse_body(entry.body)))
+                self.source.erased += 1
         for step in (self._note, self._take):
             for entry, body in found:
                 try:
                     step(body)
-                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                    reason = " ".join(str(error).split()) if isinstance(error, ValueError) else "it lacks something"
-                    where = f"{self.path}, line {entry.seq + 1}: {describe(entry, body)}"
-                    raise LogError(f"{where} cannot be learned from: {reason}", entry.seq) from error
+                except ValueError as error:
+                    raise self._refused(entry, body, " ".join(str(error).split())) from error
         for p in sorted(set(self.last) - self.ended):
             self._end(p, "withdrawn")
+
+    def _refused(self, entry: Entry, body: dict[str, Any] | None, reason: str) -> LogError:
+        where = f"{self.path}, line {entry.seq + 1}: {describe(entry, body)}"
+        return LogError(f"{where} cannot be learned from: {reason}", entry.seq)
 
     def _note(self, body: Mapping[str, Any]) -> None:
         """Collect what the decisions need: groups and rewards."""
@@ -278,21 +284,17 @@ class _Reader:
 
     def _take(self, body: Mapping[str, Any]) -> None:
         if body["kind"] == "end" and body["p"] in self.last:
-            one_of("how", body["how"], ("terminated", "withdrawn"))
             self._end(body["p"], body["how"])
         elif body["kind"] in ("decision", "given"):
             self._decision(body)
 
     def _decision(self, body: Mapping[str, Any]) -> None:
-        p, t, source = body["p"], whole_number("t", body["t"], 0, MAX_T), self.source
+        p, t, source = body["p"], body["t"], self.source
         if p not in self.last:
-            words(p)
             self._enrol(p)
         if p in self.ended:
             source.late += 1
             return
-        if t <= self.last[p]:
-            raise ValueError(f"t {self.last[p]} was decided before")
         reading = self.new.context.read(self.translation.context(body["context"]))
         source.unread += len(reading.invalid)
         asked = {

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from lacuna.files import write_whole
-from lacuna.protocol.file import TrialFile
 from lacuna.record.codebook import FILES, codebook, codebook_text
+from lacuna.record.events import file_of
 from lacuna.record.exchange import obp_arrays, wcls_table
 from lacuna.record.history import History
-from lacuna.record.log import Entry, LogError, check, read_log, write_log
+from lacuna.record.log import Entry, read_log, write_log
 from lacuna.record.table import table_of
 from lacuna.validation import shown
 
@@ -74,15 +74,6 @@ def export(
         if name not in names:
             (where / name).unlink(missing_ok=True)
     return [where / name for name in FILES if name in names]
-
-
-def file_of(entries: Iterable[Entry]) -> TrialFile:
-    """Return the trial file from the first event of a log."""
-    first = next(iter(entries), None)
-    body = None if first is None else check(first)
-    if body is None or body["kind"] != "begin":
-        raise LogError("event 0: it is not the beginning of a trial", 0)
-    return TrialFile.parse(str(body.get("file")), "the trial file in the log")
 
 
 def _check_folder(folder: Path, begin: str) -> None:
