@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from lacuna.audit.upgrade import read_reason
 from lacuna.live import snapshot
