@@ -13,7 +13,7 @@ from lacuna.live.replay import RedactedError, ReplayError, replay
 from lacuna.quantities import counted
 from lacuna.record.events import Reader, file_of
 from lacuna.record.keys import DrawsKey
-from lacuna.record.log import Head, LogError, check, read_log
+from lacuna.record.log import Head, LogError, check, open_log, read_log
 from lacuna.record.store import Store, StoreError
 
 _SQLITE, _LOG = b"SQLite format 3\0", b'{"body":'
@@ -49,11 +49,8 @@ class Audit:
 
 def is_log(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an exported log; an error if it is neither a log nor a store."""
-    try:
-        with Path(path).open("rb") as file:
-            first = file.read(len(_SQLITE))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    with open_log(path) as file:
+        first = file.read(len(_SQLITE))
     if not first.startswith((_SQLITE, _LOG)):
         raise StoreError(f"{path} is neither the store of a trial nor an exported log")
     return first.startswith(_LOG)

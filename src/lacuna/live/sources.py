@@ -27,15 +27,20 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from lacuna.files import read_text
 from lacuna.live.requests import read_prob, read_reward, request_digest
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.quantities import counted
 from lacuna.record.events import Reader
-from lacuna.record.log import Entry, LogError, describe, read_lines
+from lacuna.record.log import Entry, LogError, describe, open_log, read_lines
 from lacuna.record.log import parse as parse_body
 from lacuna.record.store import Body
-from lacuna.validation import nearest, shown
+from lacuna.validation import nearest, read_json, shown
+
+MOST_IN_SOURCE = 10**9 - 1
+"""The largest log to learn from, in bytes: a copy of it must fit into a field of SQLite."""
+_MOST_OF_MAPPING = 1 << 20
 
 Key = tuple[str, int, int]
 """A decision in a store: pseudonym, decision point, and number of its event."""
@@ -171,9 +176,9 @@ class Source:
 def read_mapping(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """Read a mapping, a file of TOML or JSON with the tables ``components`` and ``actions``, both optional."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        data = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+        text = read_text(path, _MOST_OF_MAPPING)
+        data = read_json("it", text) if Path(path).suffix == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as a mapping: {' '.join(str(error).split())}") from error
     known = ("components", "actions")
     for table, names in data.items() if isinstance(data, dict) else [(data, None)]:
@@ -201,10 +206,8 @@ def read_source(path: str | os.PathLike[str], file: TrialFile, mapping: str | os
     if file.pool == "each":
         raise ValueError("[trial] pool is 'each', so what earlier participants did would teach nobody; choose another")
     named = None if mapping is None else read_mapping(mapping)
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise LogError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    with open_log(path, MOST_IN_SOURCE) as log:
+        content = log.read(MOST_IN_SOURCE)
     entries = list(read_lines(BytesIO(content), path))
     begin = {} if entries[0].body is None else parse_body(entries[0].body)
     if begin.get("kind") != "begin" or not isinstance(begin.get("secret"), str):

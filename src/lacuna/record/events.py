@@ -22,6 +22,9 @@ from lacuna.validation import shown
 NEUTRAL = frozenset({"note", "redact", "snapshot", "source", "upgrade"})
 """The kinds that do not change the state of a trial."""
 
+ANSWERS = ("decision", "given", "fallback")
+"""The kinds that answer a decision point; there is one at each."""
+
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
 
 

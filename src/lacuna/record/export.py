@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lacuna.files import write_whole
+from lacuna.files import read_regular, write_whole
 from lacuna.record.codebook import FILES, codebook, codebook_text
 from lacuna.record.events import file_of
 from lacuna.record.exchange import obp_arrays, wcls_table
@@ -21,6 +21,7 @@ from lacuna.record.log import Entry, read_log, write_log
 from lacuna.record.table import table_of
 from lacuna.validation import shown
 
+_MOST_OF_CODEBOOK = 1 << 26
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
 
 
@@ -100,7 +101,7 @@ def _begin_of(found: list[Path]) -> str | None:
     try:
         if [path.name for path in found] == ["log.jsonl"]:
             return next(read_log(found[0])).chain.hex()
-        book = json.loads((found[0].parent / "codebook.json").read_bytes())
+        book = json.loads(read_regular(found[0].parent / "codebook.json", _MOST_OF_CODEBOOK))
     except (OSError, ValueError, RecursionError):
         return None
     begin = book.get("begin") if isinstance(book, dict) else None
