@@ -272,7 +272,9 @@ def check_bounds() -> None:
 def outcome(attempt: Callable[[], None]) -> tuple[str, str]:
     try:
         attempt()
-    except (SaveFileError, LogError) as error:
+    except LogError as error:
+        return "refused", str(error)
+    except SaveFileError as error:
         try:
             return "refused", one_sentence(error)
         except AssertionError:

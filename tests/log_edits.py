@@ -30,7 +30,6 @@ from lacuna.record.store import StoreError
 from lacuna.record.summary import summary, summary_text
 from lacuna.record.table import decision_table
 from live_trials import FILE, log_of, play
-from sentences import one_sentence
 from trial_cases import ticking
 
 REFUSALS = (LogError, ReplayError, RedactedError, SaveFileError, StoreError)
@@ -229,15 +228,22 @@ def try_log(example: Example, entries: list[Entry], folder: Path) -> str:
         try:
             attempt()
         except REFUSALS as error:
-            refused[name] = one_sentence(error)
+            refused[name] = _sentence(error)
         except ValueError as error:
             if OTHER_KEY.search(str(error)) is None:
                 raise
-            refused[name] = one_sentence(error)
+            refused[name] = _sentence(error)
     if refused.keys() & {"status", "export"}:
         assert refused.keys() >= {"status", "export"}, f"only one of status and export is refused: {refused}"
         assert refused.keys() >= {"audit of the log", "audit of the store"}, f"an audit accepts it: {refused}"
     return next(iter(refused.values()), "")
+
+
+def _sentence(error: Exception) -> str:
+    """The message; it may show what was edited, and the versions in a log name Numba."""
+    assert str(error)
+    assert "\n" not in str(error)
+    return str(error)
 
 
 def _line(entry: Entry) -> bytes:

@@ -86,17 +86,17 @@ class Form:
     """The fields of every event."""
 
     def __init__(self, file: TrialFile) -> None:
-        self._kinds = kinds_of(file)
-        restricted = {name: self._kinds["decision"].inputs[name] for name in IF_RESTRICTED}
-        self._restricted = self._kinds["fallback"] | restricted
+        self.kinds = kinds_of(file)
+        restricted = {name: self.kinds["decision"].inputs[name] for name in IF_RESTRICTED}
+        self._restricted = self.kinds["fallback"] | restricted
         self._fields = {
             id(kind): {**self.EVERY, **kind.inputs, **kind.outputs}
-            for kind in (*self._kinds.values(), self._restricted)
+            for kind in (*self.kinds.values(), self._restricted)
         }
 
     def check(self, entry: Entry, content: Mapping[str, Any]) -> Kind:
         """Return the kind of an event, or raise a `LogError` that names the first field that is wrong."""
-        kind = self._kinds.get(content["kind"])
+        kind = self.kinds.get(content["kind"])
         if kind is None:
             raise _wrong(entry, content, f"its kind is {shown(content['kind'])}, which this version does not know")
         if (entry.seq == 0) != (content["kind"] == "begin"):
