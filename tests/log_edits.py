@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -219,12 +220,13 @@ def try_log(example: Example, entries: list[Entry], folder: Path) -> str:
     shutil.rmtree(folder / "out", ignore_errors=True)
     log.write_bytes(b"".join(map(_line, entries)))
     _write_store(example, entries, store)
-    refused: dict[str, str] = {}
-    for name, attempt in {
+    refused = dict[str, str]()
+    attempts: dict[str, Callable[[], object]] = {
         "status": lambda: _status(entries), "export": lambda: export(entries, folder / "out", wcls=True, obp=True),
         "audit of the log": lambda: audit(log, example.key), "audit of the store": lambda: audit(store, example.key),
         "opening": lambda: Trial.open(store).close(),
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for name, attempt in attempts.items():
         try:
             attempt()
         except REFUSALS as error:

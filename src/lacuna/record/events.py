@@ -90,8 +90,7 @@ class Form:
         restricted = {name: self.kinds["decision"].inputs[name] for name in IF_RESTRICTED}
         self._restricted = self.kinds["fallback"] | restricted
         self._fields = {
-            id(kind): {**self.EVERY, **kind.inputs, **kind.outputs}
-            for kind in (*self.kinds.values(), self._restricted)
+            id(kind): {**self.EVERY, **kind.inputs, **kind.outputs} for kind in (*self.kinds.values(), self._restricted)
         }
 
     def check(self, entry: Entry, content: Mapping[str, Any]) -> Kind:
