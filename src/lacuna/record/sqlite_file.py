@@ -66,11 +66,15 @@ class OpenFiles:
     """
 
     def __init__(self, path: Path) -> None:
-        self._found = [(name, _identity(name)) for name in (str(path), f"{path}-wal", f"{path}-shm")]
+        self._names = (os.fspath(path), f"{path}-wal", f"{path}-shm")
+        self._known = [_identity(name) for name in self._names]
 
     def gone(self) -> list[str]:
         """The names under which there is no longer the file that is open."""
-        return [name for name, known in self._found if _identity(name) != known]
+        found = [_identity(name) for name in self._names]
+        if found == self._known:
+            return []
+        return [name for name, now, then in zip(self._names, found, self._known, strict=True) if now != then]
 
 
 def _identity(name: str) -> tuple[int, int] | None:
