@@ -19,7 +19,7 @@ IF_RESTRICTED = ("available", "allowed")
 MAX_REASON = 500
 """Most characters of a reason in the log."""
 
-_SMALL = 64
+_SMALL, _LONG = 64, 200
 _KEY_TEXT = MAX_TEXT + len("group:")
 _MOST_DIGITS = 10**_SMALL
 _SUM = 1e-9
@@ -107,7 +107,10 @@ _TRUTH = Field(lambda x: type(x) is bool, "true or false")
 _NULL = Field(lambda x: x is None, "null")
 _ANY_TABLE = Field(lambda x: type(x) is dict, "a table")
 COUNT, _DIGEST, _SHORT_DIGEST, _PSEUDONYM = _whole(0, MAX_EXACT), _digits(64), _digits(16), _digits(32)
-_VERSION = Field(lambda x: type(x) is str or COUNT.fits(x), "a text or a whole number")
+_VERSION = Field(
+    lambda x: (type(x) is str and len(x) <= _LONG and x.isprintable()) or COUNT.fits(x),
+    f"a whole number or a text of at most {_LONG} printable characters",
+)
 _PROVENANCE = Field(
     lambda x: _table(_VERSION, "versions").fits(x) and type(x.get("kernels")) is str,
     "a table of versions, that of the kernels among them",
@@ -188,7 +191,7 @@ def kinds_of(file: TrialFile) -> dict[str, Kind]:
             {"key": _line(_SMALL).or_null}, {"version": COUNT, "taught": COUNT, "credited": COUNT, "pools": _POOLS}),
         "snapshot": Kind({"of": COUNT, "digest": _DIGEST}, {}),
         "note": Kind(when | {"text": small, "request": _SHORT_DIGEST}, {}),
-        "source": Kind({"digest": _DIGEST, "name": _text(200), "mapping": _MAPPING}, {}),
+        "source": Kind({"digest": _DIGEST, "name": _text(_LONG), "mapping": _MAPPING}, {}),
         "upgrade": Kind({"provenance": _PROVENANCE, "reason": reason.or_null, "state": _DIGEST.or_null}, {}),
         "redact": Kind(
             {"of": _ascending(_whole(1, MAX_EXACT), "events"), "reason": reason,
