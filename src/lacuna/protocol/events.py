@@ -146,8 +146,9 @@ def kinds_of(file: TrialFile) -> dict[str, Kind]:
     sizes, names = [component.size for component in components], set(file.context.names)
     low, high = reward.range or (-MAX_REWARD, MAX_REWARD)
     action, value, share = _whole(0, A - 1), _real(low, high), _real(0.0, 1.0)
-    sum_of_shares = _listed(share, "probabilities", A)
-    prob = Field(lambda x: sum_of_shares.fits(x) and abs(sum(x) - 1) <= _SUM, f"{sum_of_shares.wanted}, adding up to 1")
+    shares = _listed(share, "probabilities", A)
+    # What was computed is for a replay to compare; what came from outside must make sense by itself.
+    told = Field(lambda x: shares.fits(x) and abs(sum(x) - 1) <= _SUM, f"{shares.wanted}, adding up to 1")
     context = Field(
         lambda x: type(x) is dict and x.keys() == names and all(map(_SCALAR.fits, x.values())),
         f"a table of {', '.join(map(shown, file.context.names))}, each {_SCALAR.wanted}",
@@ -167,7 +168,7 @@ def kinds_of(file: TrialFile) -> dict[str, Kind]:
         "request": _SHORT_DIGEST,
     }  # fmt: skip
     read = {"coded": coded, "gap": gap, "pool": pool, "version": COUNT, "basis": _SHORT_DIGEST}
-    drawn = {"action": action, "prob": prob, "u": share.or_null, "randomised": _TRUTH}
+    drawn = {"action": action, "prob": shares, "u": share.or_null, "randomised": _TRUTH}
     return {
         "begin": Kind(
             {"file": _text(MAX_EXACT), "digest": _DIGEST, "secret": _DIGEST, "draws": _DIGEST,
@@ -177,7 +178,7 @@ def kinds_of(file: TrialFile) -> dict[str, Kind]:
             asked | {"available": _TRUTH, "allowed": allowed},
             read | drawn | {"policy": _word("learned", "burn-in"), "reason": _NULL}),
         "given": Kind(
-            asked | {"action": action, "prob": prob.or_null, "fallback": _TRUTH}, read | {"policy": _word("given")}),
+            asked | {"action": action, "prob": told.or_null, "fallback": _TRUTH}, read | {"policy": _word("given")}),
         "fallback": Kind(
             asked | {"reason": _word("unknown", "ended", "past", "invalid")},
             drawn | {"policy": _word("fallback")}),
