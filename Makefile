@@ -40,7 +40,7 @@ check: .venv/ready ## check style, types and the import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fuzz: .venv/ready ## edit saved files at random, half agents, half runs, and load them under bounds checking
+fuzz: .venv/ready ## edit saved agents, runs and logs of trials at random, and read them under bounds checking
 	$(BIN)/python tests/fuzz_files.py --edits $(EDITS)
 
 trial: .venv/ready ## kill a trial at random moments, and compute a long one again in every way

@@ -1,10 +1,12 @@
-"""Edit saved files at random, seal them anew and load them: each is refused with a sentence, or is sound.
+"""Edit saved files and logs of trials at random, seal them anew and load them: refused with a sentence, or sound.
 
     python tests/fuzz_files.py --edits 20000
 
 Sound is a state whose probabilities are a distribution, and which takes 1,000 steps inside its arrays and can be saved
-and loaded again. Kernels run with bounds checking, in a child process with a cache of its own, since Numba's does not
-know of it. If the child dies, or an edit takes it a minute, that edit is to blame; ``--only`` repeats it.
+and loaded again. Every seventh edit is one of a log, which is chained anew and goes through status, export, replay,
+audit and recovery (`log_edits`). Kernels run with bounds checking, in a child process with a cache of its own, since
+Numba's does not know of it. If the child dies, or an edit takes it a minute, that edit is to blame; ``--only`` repeats
+it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import log_edits
 from edits import edited
 from lacuna.kernels.cache import cache_folders
 from lacuna.kernels.space import Space
@@ -39,6 +42,7 @@ from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
 from lacuna.methods.table import METHODS
 from lacuna.missingness import Mechanism, parse
 from lacuna.models.planner import Planner
+from lacuna.record.log import LogError
 from lacuna.running.run import Run
 from lacuna.worlds.toys import corridor
 from problems import follower, lake, mechanisms
@@ -46,6 +50,7 @@ from sentences import one_sentence
 
 OUTCOMES = ("refused", "loaded and ran", "crash", "raw error", "illegal state")
 STEPS = 1000
+LOGS = 7  # every so manyth edit is one of a log
 PATIENCE = 60.0
 MEMORY = 6 << 30
 
@@ -156,6 +161,15 @@ def runs() -> Iterator[tuple[Run, Case]]:
 # --- what must hold --------------------------------------------------------------------------------------------------
 
 
+def try_log(example: log_edits.Example, rng: Random, folder: Path) -> None:
+    try:
+        refused = log_edits.try_log(example, log_edits.edited(example.bodies, rng), folder)
+    except AssertionError as error:
+        raise IllegalStateError(str(error)) from error
+    if refused:
+        raise LogError(refused)
+
+
 def must(condition: object, words: str) -> None:
     if not condition:
         raise IllegalStateError(words)
@@ -258,6 +272,8 @@ def check_bounds() -> None:
 def outcome(attempt: Callable[[], None]) -> tuple[str, str]:
     try:
         attempt()
+    except LogError as error:
+        return "refused", str(error)
     except SaveFileError as error:
         try:
             return "refused", one_sentence(error)
@@ -282,13 +298,19 @@ def try_edits(seed: int, first: int, end: int) -> None:
         for body, attempt in saved:
             path.write_bytes(body)
             attempt()
+        logs = log_edits.examples(Path(folder))
+        for example in logs:
+            log_edits.try_log(example, log_edits.chained(example.bodies), Path(folder))
         for i in range(first, end):
             print(json.dumps([i]), flush=True)
             # In time of the processor, so that a busy machine is no reason to die.
             signal.setitimer(signal.ITIMER_PROF, PATIENCE)
             rng = Random(f"{seed} {i}")
-            body, attempt = rng.choice(saved[i % 2 :: 2])
-            path.write_bytes(edited(body, rng))
+            if i % LOGS == 0:
+                attempt = partial(try_log, rng.choice(logs), rng, Path(folder))
+            else:
+                body, attempt = rng.choice(saved[i % 2 :: 2])
+                path.write_bytes(edited(body, rng))
             print(json.dumps([i, *outcome(attempt)]), flush=True)
 
 

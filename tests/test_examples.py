@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from lacuna.live.replay import replay
-from lacuna.record.export import file_of
+from lacuna.record.events import file_of
 from lacuna.record.keys import DrawsKey, Secret
 from lacuna.record.log import Entry, check, read_log, write_log
 from lacuna.record.sqlite import SqliteStore

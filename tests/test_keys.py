@@ -42,12 +42,25 @@ def test_the_keys_come_from_the_secret_by_hmac() -> None:
     assert SECRET.draws_key.fingerprint == hashlib.sha256(derived(b"lacuna draws")).hexdigest()
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
+@given(st.text(st.characters(categories=["L", "N", "P", "S"], max_codepoint=0x2FF), min_size=1, max_size=200))
 @example("x" * 200)
 @example("é" * 200)
+@example("李 雷")
+@example("ada@example.org")
 def test_a_pseudonym_is_half_an_hmac_of_the_identifier(identifier: str) -> None:
     expected = hmac.new(SECRET.identifiers_key.value, identifier.encode(), hashlib.sha256).hexdigest()[:32]
     assert SECRET.pseudonym(identifier) == SECRET.identifiers_key.pseudonym(identifier) == expected
+
+
+@pytest.mark.parametrize(
+    "same", ["Jos\u00e9", "Jose\u0301", " Jos\u00e9", "Jos\u00e9\n", "\tJose\u0301\u00a0", "\u3000Jos\u00e9\u2003"]
+)
+def test_identifiers_that_look_the_same_are_the_same(same: str) -> None:
+    assert SECRET.pseudonym(same) == SECRET.pseudonym("José")
+
+
+def test_case_and_blanks_inside_count() -> None:
+    assert len({SECRET.pseudonym(one) for one in ("maria", "Maria", "MARIA", "ma ria", "ma  ria")}) == 5
 
 
 @pytest.mark.parametrize(
@@ -58,6 +71,16 @@ def test_a_pseudonym_is_half_an_hmac_of_the_identifier(identifier: str) -> None:
         (5, "an identifier has the type int; it must be a text of 1 to 200 characters"),
         (b"maria", "an identifier has the type bytes; it must be a text of 1 to 200 characters"),
         (None, "an identifier has the type NoneType; it must be a text of 1 to 200 characters"),
+        (" \t\n", "an identifier has 0 characters; it must be a text of 1 to 200 characters"),
+        ("x" * 10**6, "an identifier has 1000000 characters; it must be a text of 1 to 200 characters"),
+        *(
+            (
+                f"ab{c}d",
+                f"character 2 of an identifier is U+{ord(c):04X}; it must be one that can be seen: no control "
+                "or zero-width sign",
+            )
+            for c in "\0\x1f\x7f\x85\u200b\u200d\u200e\u202e\u2060\ufeff\u00ad\u034f\u3164\ufe0f"
+        ),
         ("ab\ud800", "character 2 of an identifier is half of a surrogate pair; it must be valid Unicode"),
     ],
 )

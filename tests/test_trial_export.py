@@ -16,7 +16,8 @@ from lacuna.live.trial import Trial
 from lacuna.protocol.file import TrialFile
 from lacuna.record import export as export_module
 from lacuna.record.codebook import FILES
-from lacuna.record.export import export, file_of
+from lacuna.record.events import file_of
+from lacuna.record.export import export
 from lacuna.record.log import LogError, read_log
 from lacuna.record.summary import summary, summary_text
 from trial_runs import THREE, Noted, Runner, clock, trial_file

@@ -305,7 +305,7 @@ def test_an_event_that_is_none_is_named() -> None:
     trial = Trial.create(trial_file(), store="memory:", seed=1)
     entries = list(trial.store.read())
     entries.append(make_entry(entries[-1].head, {"seq": 1, "kind": "decision", "at": "2026-11-16T09:00:00.000Z"}))
-    with pytest.raises(LogError, match="event 1: it is no decision of this trial: KeyError"):
+    with pytest.raises(LogError, match="event 1: it lacks 'p'"):
         decision_table(entries, trial.file)
 
 

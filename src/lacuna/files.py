@@ -1,4 +1,4 @@
-"""Atomic files: written completely or not at all, one writer at a time, and they survive a power cut."""
+"""Files: written completely or not at all, one writer at a time, durably; read only if they are files, up to a size."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import errno
 import fcntl
 import os
 import socket
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from threading import get_ident
 from typing import BinaryIO
@@ -39,6 +41,48 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], check: Callable[[]
                 part.unlink()
             raise
         sync_folder(path.parent)
+
+
+def open_regular(path: str | os.PathLike[str], most: int) -> BinaryIO:
+    """Open a file for reading; a folder, a pipe or a device is refused, and so is a file of more than `most` bytes.
+
+    Examples
+    --------
+    >>> open_regular("/dev/zero", 1000)
+    Traceback (most recent call last):
+    ValueError: /dev/zero cannot be read: it is not a regular file
+    """
+    name = os.fspath(path)
+    try:
+        # A pipe is not waited for.
+        handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    found, why = os.fstat(handle), ""
+    if not stat.S_ISREG(found.st_mode):
+        why = os.strerror(errno.EISDIR) if stat.S_ISDIR(found.st_mode) else "it is not a regular file"
+    elif found.st_size > most:
+        why = f"it has {found.st_size:,} bytes, and may have {most:,}"
+    if why:
+        os.close(handle)
+        raise ValueError(f"{name} cannot be read: {why}")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
+    """Read a whole file that `open_regular` opens."""
+    with open_regular(path, most) as file:
+        # One that grows meanwhile is cut.
+        return file.read(most)
+
+
+def read_text(path: str | os.PathLike[str], most: int) -> str:
+    """Read a whole file as text; some editors put a mark before the first character."""
+    with TextIOWrapper(open_regular(path, most), "utf-8-sig") as file:
+        try:
+            return file.read(most)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{os.fspath(path)} cannot be read: {error}") from error
 
 
 def create_private(path: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -165,3 +166,38 @@ def parameter_types(what: str, build: Callable[..., Any]) -> dict[str, Any]:
     # The return type is often imported for type checkers only.
     taken = {name: kind for name, kind in function.__annotations__.items() if name != "return"}
     return get_type_hints(type("Parameters", (), {"__annotations__": taken}), function.__globals__)
+
+
+class _TwiceError(ValueError):
+    """JSON with the same key twice, of which most decoders keep the last."""
+
+
+def _no_key_twice(what: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise _TwiceError(f"{what} has the key {shown(key)} twice")
+            found[key] = value
+        return found
+
+    return made
+
+
+def read_json(what: str, text: bytes | str) -> Any:
+    """Read JSON from outside, or raise an error; a key that is there twice is one.
+
+    Examples
+    --------
+    >>> read_json("the request", '{"t": 1, "t": 2}')
+    Traceback (most recent call last):
+    ValueError: the request has the key 't' twice
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_no_key_twice(what))
+    except RecursionError:
+        raise ValueError(f"{what} is nested too deep") from None
+    except _TwiceError as error:
+        raise ValueError(str(error)) from None
+    except ValueError as error:
+        raise ValueError(f"{what} is not JSON: {error}") from None

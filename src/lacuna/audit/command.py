@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from lacuna.audit.log_commands import export, key, redact, replay, status, text_of, upgrade
-from lacuna.validation import one_of, shown, whole_number
+from lacuna.validation import one_of, read_json, shown, whole_number
 
 MOST_FALLBACKS = 400
 
@@ -23,8 +23,8 @@ app = typer.Typer(
 
 File = Annotated[str, typer.Argument(help="The trial file (TOML) or the store of the trial.", show_default=False)]
 WHO = (
-    "The identifier; @file reads it from a file, which keeps it out of the history of the shell. Write @@ for a "
-    "leading @."
+    "The identifier; case counts, blanks around it do not. @file reads it from a file, which keeps it out of the "
+    "history of the shell. Write @@ for a leading @."
 )
 WHEN = "The decision point, counted from 0."
 Participant = Annotated[str, typer.Argument(help=WHO, show_default=False)]
@@ -112,7 +112,7 @@ def decide(
 
     With --stdin, a line is {"participant": …, "t": …, "context": {…}} and may have available, allowed, previous, extra.
     """
-    from lacuna.audit.pipe import answers, read_json
+    from lacuna.audit.pipe import answers
     from lacuna.live.trial import Trial
 
     given: dict[str, object] = {"PARTICIPANT": participant, "T": t, "--context": context}
@@ -203,7 +203,6 @@ def given(
 
     Example: lacuna trial given walk.toml @maria.txt 17 prompt --context '{"mood": 3}' --fallback
     """
-    from lacuna.audit.pipe import read_json
     from lacuna.live.trial import Trial
 
     chances = None if prob is None else read_json("prob", text_of(prob))

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lacuna.files import read_text
 from lacuna.quantities import counted
 from lacuna.terminal import progress
 
 if TYPE_CHECKING:
     from lacuna.audit.upgrade import Watch
     from lacuna.record.log import Entry
+
+MOST_OF_ARGUMENT = 65_536
+"""Most bytes of a file that stands for an argument, as `@FILE`."""
 
 StoreFile = Annotated[str, typer.Argument(help="The store of the trial, or its trial file.", show_default=False)]
 Reason = Annotated[str | None, typer.Option(help="Why, in one line; it is logged.")]
@@ -25,13 +29,11 @@ def status(store: StoreFile) -> None:
 
     Example: lacuna trial status walk.db
     """
-    from lacuna.protocol.file import TrialFile
-    from lacuna.record.log import parse
+    from lacuna.record.events import file_of
     from lacuna.record.summary import summary, summary_text
 
     entries = _entries(store)
-    file = TrialFile.parse(parse(entries[0].body or b"")["file"], "the trial file in the log")
-    typer.echo(summary_text(summary(entries, file)))
+    typer.echo(summary_text(summary(entries, file_of(entries))))
 
 
 def replay(
@@ -166,10 +168,7 @@ def text_of(value: str) -> str:
     """The value of an argument: the text itself, or after an @ the content of a file."""
     if not value.startswith("@") or value.startswith("@@"):
         return value.removeprefix("@")
-    try:
-        return Path(value[1:]).read_text(encoding="utf-8-sig").strip()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{value[1:]} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    return read_text(value[1:], MOST_OF_ARGUMENT).strip()
 
 
 def _entries(store: str) -> list[Entry]:

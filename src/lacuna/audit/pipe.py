@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from lacuna.live.trial import Trial
-from lacuna.validation import nearest, shown
+from lacuna.validation import nearest, read_json, shown
 
 LONGEST = 65_536
 """Most bytes of a request."""
@@ -56,13 +56,3 @@ def read_request(line: bytes | str) -> dict[str, Any]:
         if key not in found:
             raise ValueError(f"the request lacks {key!r}; it must have {', '.join(_NEEDED)}")
     return found
-
-
-def read_json(what: str, text: bytes | str) -> Any:
-    """Read JSON, or raise an error."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError(f"{what} is nested too deep") from None
-    except ValueError as error:
-        raise ValueError(f"{what} is not JSON: {error}") from None

@@ -15,15 +15,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from lacuna.audit.upgrade import read_reason
 from lacuna.live import snapshot
 from lacuna.live.recovery import landmarks
 from lacuna.live.trial import Trial
 from lacuna.live.writer import Writer
+from lacuna.record.events import Reader
 from lacuna.record.keys import words
-from lacuna.record.log import check
 from lacuna.validation import shown, whole_number
 
 
@@ -96,8 +95,7 @@ def redact(
 def _find(trial: Trial, chosen: set[int], people: set[str]) -> tuple[list[int], list[str]]:
     """The events to erase that still have bodies; and copies of earlier logs, if a ghost is among the participants."""
     found, sources, ghosts = list[int](), list[str](), False
-    for entry in trial.store.read():
-        body: dict[str, Any] | None = check(entry)
+    for entry, body in Reader(trial.file).read(trial.store.read()):
         if body is None:
             continue
         if body["kind"] == "source":

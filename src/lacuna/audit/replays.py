@@ -11,8 +11,9 @@ from lacuna.live import snapshot
 from lacuna.live.recovery import computed_by, find_store, landmarks, open_store, read_secret, start_of, state_at
 from lacuna.live.replay import RedactedError, ReplayError, replay
 from lacuna.quantities import counted
+from lacuna.record.events import Reader, file_of
 from lacuna.record.keys import DrawsKey
-from lacuna.record.log import Head, LogError, check, read_log, verify
+from lacuna.record.log import Head, LogError, check, open_log, read_log
 from lacuna.record.store import Store, StoreError
 
 _SQLITE, _LOG = b"SQLite format 3\0", b'{"body":'
@@ -48,11 +49,8 @@ class Audit:
 
 def is_log(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an exported log; an error if it is neither a log nor a store."""
-    try:
-        with Path(path).open("rb") as file:
-            first = file.read(len(_SQLITE))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    with open_log(path) as file:
+        first = file.read(len(_SQLITE))
     if not first.startswith((_SQLITE, _LOG)):
         raise StoreError(f"{path} is neither the store of a trial nor an exported log")
     return first.startswith(_LOG)
@@ -101,11 +99,15 @@ def _audit_store(store: Store, key: DrawsKey, from_snapshots: bool, watch: Watch
     if start.why == "redact":
         why = f"bodies of events before event {start.seq} were erased"
     elif start.why == "upgrade":
-        older = computed_by(store, [body for body in marks if body["seq"] < start.seq])
+        older = computed_by([body for body in marks if body["seq"] < start.seq])
         made = f"lacuna {older.pop('lacuna', '')} ({', '.join(f'{name} {which}' for name, which in older.items())})"
         why = f"event {start.seq} carried the state over, and what is before it is replayed by {made}"
-    # The events before the start are not replayed, but their chain must hold.
-    before = [entry for entry in verify(store.read()) if entry.seq == start.seq]
+    # A replay sees neither the events before its start, nor what an event without effect refers to.
+    reader = Reader(start.state.file)
+    before = [entry for entry, _ in reader.read(store.read()) if entry.seq == start.seq]
+    if reader.erased:
+        seq = min(reader.erased)
+        raise LogError(f"event {seq}: its body was erased, and no event of the kind redact names it", seq)
     if before[0].head != start.head:
         raise LogError(f"event {start.seq}: the chain there is not the one that was read first", start.seq)
     total = head.seq - start.seq
@@ -135,9 +137,9 @@ def _audit_snapshots(store: Store, key: DrawsKey, first: int, end: bytes, head: 
 
 
 def _audit_log(path: Path, key: DrawsKey, watch: Watch | None) -> Audit:
-    head = None
-    for entry in read_log(path):
-        head, body = entry.head, check(entry)
+    head, reader = None, Reader(file_of(read_log(path)))
+    for entry, body in reader.read(read_log(path)):
+        head = entry.head
         if entry.seq == 0:
             _check_key(os.fspath(path), (body or {}).get("draws"), key)
         if body is None:

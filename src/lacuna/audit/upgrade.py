@@ -18,14 +18,12 @@ from lacuna.live.recovery import is_computed_here, landmarks, open_store, read_s
 from lacuna.live.replay import ReplayError, begin_state, provenance, replay
 from lacuna.live.state import TrialState
 from lacuna.live.writer import Writer
+from lacuna.protocol.events import MAX_REASON
 from lacuna.record.events import NEUTRAL, now
 from lacuna.record.keys import DrawsKey
 from lacuna.record.log import Entry, check, verify
 from lacuna.record.store import Store, StoreError
 from lacuna.validation import shown
-
-MAX_REASON = 500
-"""Most characters of a reason in the log."""
 
 Watch = Callable[[int, int], None]
 """Called with the number of events, and how many are done."""
@@ -93,7 +91,7 @@ def upgrade(
     try:
         secret = read_secret(path, store)
         marks = landmarks(store)
-        if is_computed_here(store, marks):
+        if is_computed_here(marks):
             return Upgraded(0, None)
         difference, digest, first = None, None, 0
         try:

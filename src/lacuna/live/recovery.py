@@ -13,6 +13,7 @@ from lacuna.live.replay import begin_state, replay
 from lacuna.live.state import TrialState
 from lacuna.methods.savefile import SaveFileError
 from lacuna.protocol.file import TrialFile
+from lacuna.record.events import Reader, file_of
 from lacuna.record.keys import DrawsKey, Secret
 from lacuna.record.log import Head, LogError, check
 from lacuna.record.sqlite import SqliteStore
@@ -57,26 +58,27 @@ def read_secret(path: Path, store: Store) -> Secret:
 
 
 def landmarks(store: Store) -> list[dict[str, Any]]:
-    """The upgrades and the erasures in a log, in order."""
-    kinds = ("upgrade", "redact")
+    """The beginning of a log, its upgrades and its erasures, in order."""
+    kinds = ("begin", "upgrade", "redact")
     words = tuple(f'"kind":"{kind}"'.encode() for kind in kinds)
-    found = [
-        content
-        for entry in store.read(1)
-        if isinstance(entry.body, bytes) and any(word in entry.body for word in words) and (content := check(entry))
-    ]
-    return [content for content in found if content["kind"] in kinds]
+    reader, found = Reader(file_of([store.entry(0)])), list[dict[str, Any]]()
+    for entry in store.read():
+        if isinstance(entry.body, bytes) and any(word in entry.body for word in words):
+            content = check(entry)
+            if content is not None and content["kind"] in kinds:
+                reader.take(entry, content)
+                found.append(content)
+    return found
 
 
-def computed_by(store: Store, marks: list[dict[str, Any]]) -> dict[str, Any]:
+def computed_by(marks: list[dict[str, Any]]) -> dict[str, Any]:
     """Which versions computed the last events of a log: those of the last upgrade, or of the beginning."""
-    begin: dict[str, Any] = check(store.entry(0)) or {}
-    return dict([body for body in (begin, *marks) if "provenance" in body][-1]["provenance"])
+    return dict([body for body in marks if "provenance" in body][-1]["provenance"])
 
 
-def is_computed_here(store: Store, marks: list[dict[str, Any]]) -> bool:
+def is_computed_here(marks: list[dict[str, Any]]) -> bool:
     """Whether these kernels computed the last events of a log."""
-    return bool(computed_by(store, marks)["kernels"] == snapshot.FORM.digest)
+    return bool(computed_by(marks)["kernels"] == snapshot.FORM.digest)
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def start_of(store: Store, draws_key: DrawsKey, marks: list[dict[str, Any]]) -> 
 
 def _kept(marks: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The last landmark that names a state."""
-    return next((body for body in reversed(marks) if body["state"] is not None), None)
+    return next((body for body in reversed(marks) if body.get("state") is not None), None)
 
 
 def recover(store: Store, draws_key: DrawsKey, *, at_most: int | None = None) -> TrialState:
@@ -127,8 +129,8 @@ def recover(store: Store, draws_key: DrawsKey, *, at_most: int | None = None) ->
     them were computed by other kernels, or erased.
     """
     marks = landmarks(store)
-    if not is_computed_here(store, marks):
-        last, here = computed_by(store, marks)["kernels"], snapshot.FORM.digest
+    if not is_computed_here(marks):
+        last, here = computed_by(marks)["kernels"], snapshot.FORM.digest
         raise OtherKernelsError(
             f"the trial {store.trial!r} was last run by other kernels ({last}; these are {here}), so it is "
             "read-only; lacuna trial upgrade replays it and lets it go on"

@@ -13,7 +13,7 @@ from lacuna.live.snapshot import FORM
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.protocol.numbers import Numbers
-from lacuna.record.events import IF_RESTRICTED, INPUTS
+from lacuna.record.events import Form, begin_file
 from lacuna.record.keys import DrawsKey
 from lacuna.record.log import START, Entry, Head, LogError, check, check_all_but_form, checked, describe, encode
 from lacuna.validation import shown
@@ -59,15 +59,12 @@ def begin_body(file: TrialFile, secret_fingerprint: str, draws_key: DrawsKey) ->
 
 def begin_state(content: Mapping[str, Any] | None, draws_key: DrawsKey) -> TrialState:
     """Return the state after event 0, checked against the log."""
-    if content is None or content.get("kind") != "begin":
-        raise LogError("event 0: it is not the beginning of a trial", 0)
-    if content.get("draws") != draws_key.fingerprint:
+    file = begin_file(content)
+    begin = content or {}
+    if begin.get("draws") != draws_key.fingerprint:
         raise ReplayError("event 0: the log was made with another draws key than this one", 0)
-    file = TrialFile.parse(str(content.get("file")), "the trial file in the log")
-    if difference := _first_difference(content, {"digest": file.digest}):
-        raise ReplayError(f"event 0: {difference}", 0)
     try:
-        return TrialState(file, draws_key, content.get("numbers"))
+        return TrialState(file, draws_key, begin.get("numbers"))
     except ValueError as error:
         raise ReplayError(f"event 0: {error}", 0) from None
 
@@ -88,44 +85,36 @@ def replay(
     after
         Where to begin.
     """
-    head = after
+    head, form = after, None if state is None else Form(state.file)
     for entry, content in checked(entries, after, look=check_all_but_form):
-        if state is None:
+        if state is None or form is None:
             state = begin_state(content, draws_key)
+            form = Form(state.file)
         else:
-            replay_event(entry, content, state)
+            replay_event(entry, content, state, form)
         head = entry.head
     if state is None:
         raise LogError("event 0 is missing: the log is empty", 0)
     return state, head
 
 
-def replay_event(entry: Entry, content: dict[str, Any] | None, state: TrialState) -> None:
-    """Apply one event and compare its outputs with the log."""
+def replay_event(entry: Entry, content: dict[str, Any] | None, state: TrialState, form: Form) -> None:
+    """Apply one event, which must have the form of its kind, and compare its outputs with the log."""
     if content is None:
         raise RedactedError(
             f"event {entry.seq} was redacted, so what follows cannot be computed from here; "
             "replay from a snapshot after it"
         )
-    kind = content["kind"]
-    inputs = INPUTS.get(kind)
-    if inputs is None or kind == "begin":
-        what = f"its kind is {shown(kind)}, which this version does not know"
-        raise LogError(f"{describe(entry, content)}: {what}", entry.seq)
-    if missing := [key for key in inputs if key not in content]:
-        raise LogError(f"{describe(entry, content)}: it lacks {missing[0]!r}", entry.seq)
-    inputs += tuple(key for key in IF_RESTRICTED.get(kind, ()) if key in content)
+    inputs = form.check(entry, content).inputs
     try:
         outputs = state.apply(content)
+        same = encode({key: content[key] for key in (*_EVERY, *inputs)} | outputs) == entry.body
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ReplayError(f"{describe(entry, content)}: it cannot have happened: {reason}", entry.seq) from error
-    if encode({key: content[key] for key in (*_EVERY, *inputs)} | outputs) != entry.body:
+    if not same:
         check(entry)
-        difference = _first_difference(content, outputs)
-        if difference is None:
-            unknown = sorted(content.keys() - {*inputs, *outputs, *_EVERY})
-            difference = f"it holds {unknown[0]!r}, which no {kind} has"
+        difference = _first_difference(content, outputs) or "its zeros have other signs here"
         raise ReplayError(f"{describe(entry, content)}: {difference}", entry.seq)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from lacuna.live.ledger import MAX_T
 from lacuna.methods.qlearning import MAX_REWARD
 from lacuna.protocol.context import MAX_TEXT, Reading
+from lacuna.protocol.events import IF_RESTRICTED
 from lacuna.protocol.file import TrialFile
-from lacuna.record.events import IF_RESTRICTED
 from lacuna.record.log import canonical, encode, parse
 from lacuna.validation import nearest, shown, whole_number
 
@@ -204,7 +204,7 @@ def read_more(extra: Any) -> dict[str, Any]:
 def restrictions(asked: Mapping[str, Any], file: TrialFile) -> dict[str, Any]:
     """The part of a request that restricts the actions; empty if it allows all of them."""
     whole = {"available": True, "allowed": read_allowed(None, file)}
-    found = {name: asked[name] for name in IF_RESTRICTED["fallback"]}
+    found = {name: asked[name] for name in IF_RESTRICTED}
     return {} if found == whole else found
 
 

@@ -26,17 +26,21 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from lacuna.live.ledger import MAX_T
+from lacuna.files import read_text
 from lacuna.live.requests import read_prob, read_reward, request_digest
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
 from lacuna.quantities import counted
-from lacuna.record.keys import words
-from lacuna.record.log import Entry, LogError, describe, read_lines
+from lacuna.record.events import Reader
+from lacuna.record.log import Entry, LogError, describe, open_log, read_lines
 from lacuna.record.log import parse as parse_body
 from lacuna.record.store import Body
 from lacuna.toml import parse_toml
-from lacuna.validation import nearest, one_of, shown, whole_number
+from lacuna.validation import nearest, read_json, shown
+
+MOST_IN_SOURCE = 10**9 - 1
+"""The largest log to learn from, in bytes: a copy of it must fit into a field of SQLite."""
+_MOST_OF_MAPPING = 1 << 20
 
 Key = tuple[str, int, int]
 """A decision in a store: pseudonym, decision point, and number of its event."""
@@ -101,7 +105,7 @@ class Translation:
 
     def number(self, action: int) -> int:
         """The new number of an action."""
-        return self.new.actions.index(self.action(self.old.actions[whole_number("action", action, 0)]))
+        return self.new.actions.index(self.action(self.old.actions[action]))
 
     def prob(self, prob: Any) -> list[float] | None:
         """The probabilities of the new actions; those of merged actions add up."""
@@ -172,9 +176,9 @@ class Source:
 def read_mapping(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """Read a mapping, a file of TOML or JSON with the tables ``components`` and ``actions``, both optional."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        data = json.loads(text) if Path(path).suffix == ".json" else parse_toml(text)
-    except (OSError, ValueError, RecursionError) as error:
+        text = read_text(path, _MOST_OF_MAPPING)
+        data = read_json("it", text) if Path(path).suffix == ".json" else parse_toml(text)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as a mapping: {' '.join(str(error).split())}") from error
     known = ("components", "actions")
     for table, names in data.items() if isinstance(data, dict) else [(data, None)]:
@@ -202,10 +206,8 @@ def read_source(path: str | os.PathLike[str], file: TrialFile, mapping: str | os
     if file.pool == "each":
         raise ValueError("[trial] pool is 'each', so what earlier participants did would teach nobody; choose another")
     named = None if mapping is None else read_mapping(mapping)
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise LogError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    with open_log(path, MOST_IN_SOURCE) as log:
+        content = log.read(MOST_IN_SOURCE)
     entries = list(read_lines(BytesIO(content), path))
     begin = {} if entries[0].body is None else parse_body(entries[0].body)
     if begin.get("kind") != "begin" or not isinstance(begin.get("secret"), str):
@@ -215,7 +217,7 @@ def read_source(path: str | os.PathLike[str], file: TrialFile, mapping: str | os
         _check_same(old, file)
     translation = Translation(old, file, **(named or {}))
     source = Source(content, Path(path).name, begin["secret"], named, translation.dropped)
-    _Reader(translation, source, os.fspath(path)).read(entries[1:])
+    _Learner(translation, source, os.fspath(path)).read(entries)
     return source
 
 
@@ -234,7 +236,7 @@ def _check_same(old: TrialFile, new: TrialFile) -> None:
             )
 
 
-class _Reader:
+class _Learner:
     """Converts the events of an earlier log to events of the new one."""
 
     def __init__(self, translation: Translation, source: Source, path: str) -> None:
@@ -248,22 +250,29 @@ class _Reader:
 
     def read(self, entries: Iterable[Entry]) -> None:
         """Read all rewards first, because they may come long after their decisions."""
-        found: list[tuple[Entry, dict[str, Any]]] = []
+        reader, found = Reader(self.old), list[tuple[Entry, dict[str, Any]]]()
         for entry in entries:
-            if entry.body is None:
-                self.source.erased += 1
+            body = None if entry.body is None else parse_body(entry.body)
+            try:
+                reader.take(entry, body)
+            except LogError as error:
+                raise self._refused(entry, body, str(error).partition(": ")[2]) from None
+            if body is not None:
+                found.append((entry, body))
             else:
-                found.append((entry, parse_body(entry.body)))
+                self.source.erased += 1
         for step in (self._note, self._take):
             for entry, body in found:
                 try:
                     step(body)
-                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                    reason = " ".join(str(error).split()) if isinstance(error, ValueError) else "it lacks something"
-                    where = f"{self.path}, line {entry.seq + 1}: {describe(entry, body)}"
-                    raise LogError(f"{where} cannot be learned from: {reason}", entry.seq) from error
+                except ValueError as error:
+                    raise self._refused(entry, body, " ".join(str(error).split())) from error
         for p in sorted(set(self.last) - self.ended):
             self._end(p, "withdrawn")
+
+    def _refused(self, entry: Entry, body: dict[str, Any] | None, reason: str) -> LogError:
+        where = f"{self.path}, line {entry.seq + 1}: {describe(entry, body)}"
+        return LogError(f"{where} cannot be learned from: {reason}", entry.seq)
 
     def _note(self, body: Mapping[str, Any]) -> None:
         """Collect what the decisions need: groups and rewards."""
@@ -278,21 +287,17 @@ class _Reader:
 
     def _take(self, body: Mapping[str, Any]) -> None:
         if body["kind"] == "end" and body["p"] in self.last:
-            one_of("how", body["how"], ("terminated", "withdrawn"))
             self._end(body["p"], body["how"])
         elif body["kind"] in ("decision", "given"):
             self._decision(body)
 
     def _decision(self, body: Mapping[str, Any]) -> None:
-        p, t, source = body["p"], whole_number("t", body["t"], 0, MAX_T), self.source
+        p, t, source = body["p"], body["t"], self.source
         if p not in self.last:
-            words(p)
             self._enrol(p)
         if p in self.ended:
             source.late += 1
             return
-        if t <= self.last[p]:
-            raise ValueError(f"t {self.last[p]} was decided before")
         reading = self.new.context.read(self.translation.context(body["context"]))
         source.unread += len(reading.invalid)
         asked = {

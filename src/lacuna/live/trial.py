@@ -32,8 +32,8 @@ from lacuna.protocol.file import TrialFile
 from lacuna.quantities import counted
 from lacuna.record.events import now
 from lacuna.record.keys import Secret, words
-from lacuna.record.log import Head, check
-from lacuna.record.store import Store, StoreError
+from lacuna.record.log import Head
+from lacuna.record.store import Store
 from lacuna.validation import extras_named, one_of, shown, whole_number
 
 if TYPE_CHECKING:
@@ -213,8 +213,8 @@ class Trial:
     ) -> Decision:
         request, person = request_digest(reading, asked), self.state.people.get(p)
         events = [] if previous is None else self._reported(p, previous)
-        if (seq := self.store.find(p, t)) is not None:
-            return self._repeat(p, t, seq, request, events)
+        if (before := self.writer.answer(p, t)) is not None:
+            return self._repeat(before, request, events)
         if person is None and self.file.unknown == "enrol":
             events.append({"kind": "enrol", "p": p, "group": None, "ghost": False})
         if reading.invalid and self.file.on_invalid == "refuse":
@@ -257,21 +257,17 @@ class Trial:
         found = self.state.closings(person, t, told)
         return [{"kind": "close", "p": person.p, "t": old, "why": why} for old, why in found]
 
-    def _repeat(self, p: str, t: int, seq: int, request: str, reported: list[dict[str, Any]]) -> Decision:
+    def _repeat(self, body: dict[str, Any], request: str, reported: list[dict[str, Any]]) -> Decision:
         """Repeat an earlier answer; the reward that came with the request may be new."""
-        body = check(self.store.entry(seq))
-        if body is None:
-            raise StoreError(f"the decision was erased from the log: event {seq}")
         text = "asked again, with another request" if (differs := body["request"] != request) else "asked again"
-        note = {"kind": "note", "p": p, "t": t, "text": text, "request": request}
+        note = {"kind": "note", "p": body["p"], "t": body["t"], "text": text, "request": request}
         self.writer.commit([*reported, note])
         return Decision.of(body, self.file, repeated=True, differs=differs)
 
     @exclusive
     def answered(self, participant: str, t: int) -> Decision | None:
         """Look up the decision at a decision point; None if there is none. Nothing is logged."""
-        seq = self.store.find(self.secret.pseudonym(participant), read_point(t))
-        body = None if seq is None else check(self.store.entry(seq))
+        body = self.writer.answer(self.secret.pseudonym(participant), read_point(t))
         return None if body is None else Decision.of(body, self.file, repeated=True)
 
     @exclusive
@@ -303,9 +299,8 @@ class Trial:
             raise ValueError(f"prob says that {action!r} could not be drawn; it must be above 0 for what was done")
         asked = {"action": number, "prob": chances, "fallback": fallback} | read_more(extra)
         request = request_digest(reading, asked)
-        if (seq := self.store.find(person.p, t)) is not None:
-            body = check(self.store.entry(seq)) or {}
-            if body.get("request") != request:
+        if (body := self.writer.answer(person.p, t)) is not None:
+            if body["request"] != request:
                 raise ValueError(f"there is another decision of this participant at t {t} already")
             return Decision.of(body, self.file, repeated=True)
         if person.ended is not None or t <= person.last_t:

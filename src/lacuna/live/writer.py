@@ -14,7 +14,9 @@ from lacuna.live.replay import begin_body, begin_state
 from lacuna.live.sources import Key, Source, learn_from
 from lacuna.live.state import TrialState
 from lacuna.protocol.file import TrialFile
+from lacuna.record.events import ANSWERS, Form, milliseconds
 from lacuna.record.keys import DrawsKey, Secret
+from lacuna.record.log import LogError, check, describe
 from lacuna.record.memory_store import MemoryStore
 from lacuna.record.sqlite import SqliteStore
 from lacuna.record.store import SNAPSHOTS_KEPT, Body, Store, StoreError, sqlite_path
@@ -47,7 +49,7 @@ class Writer:
 
     def __init__(self, state: TrialState, store: Store, draws_key: DrawsKey, clock: Callable[[], str]) -> None:
         self._state: TrialState | None = state
-        self._draws_key = draws_key
+        self._draws_key, self._form = draws_key, Form(state.file)
         self.store, self.clock = store, clock
         self.seq = store.head.seq
         self.keep_snapshots: int | None = SNAPSHOTS_KEPT
@@ -70,6 +72,7 @@ class Writer:
         when next needed.
         """
         state, at = self.state, at or self.clock()
+        milliseconds(at)  # refuses a time that no reader of the log would take
         bodies, last = list[Body](), self.seq + len(events)
         try:
             for seq, event in enumerate(events, self.seq + 1):
@@ -84,6 +87,18 @@ class Writer:
         if last - self._last_snapshot >= max(SNAPSHOT_EVERY, last // SHARE_BETWEEN):
             self.try_snapshot()
         return bodies
+
+    def answer(self, p: str, t: int) -> dict[str, Any] | None:
+        """Return the event that answered a decision point, None if there is none; an error if it was erased."""
+        if (seq := self.store.find(p, t)) is None:
+            return None
+        entry = self.store.entry(seq)
+        if (body := check(entry)) is None:
+            raise StoreError(f"the decision was erased from the log: event {seq}")
+        self._form.check(entry, body)
+        if body["kind"] not in ANSWERS or (body["p"], body["t"]) != (p, t):
+            raise LogError(f"{describe(entry, body)}: it is not the decision of participant {p[:4]}… at t {t}", seq)
+        return body
 
     def try_snapshot(self) -> None:
         """Take a snapshot if possible. The events are stored already, so a failure must not prevent the answer."""

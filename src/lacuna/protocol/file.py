@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
+from lacuna.files import read_text
 from lacuna.methods.settings import Settings
 from lacuna.protocol.context import Bins, Categories, Component, ContextSchema, wrong_bins, wrong_name, wrong_values
 from lacuna.protocol.declared import (
@@ -38,6 +39,9 @@ from lacuna.protocol.tables import (
 )
 from lacuna.toml import parse_toml
 from lacuna.validation import nearest, shown
+
+MOST_BYTES = 1 << 20
+"""The largest trial file."""
 
 
 class TrialFileError(ValueError):
@@ -85,10 +89,9 @@ class TrialFile:
     def read(cls, path: str | Path) -> TrialFile:
         """Read and check a trial file; the error has a sentence for every fault."""
         try:
-            # Some editors put a mark before the first character, which TOML does not know.
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, ValueError) as error:
-            raise TrialFileError(f"{path} cannot be read: {error}") from error
+            text = read_text(path, MOST_BYTES)
+        except ValueError as error:
+            raise TrialFileError(str(error)) from error
         return cls.parse(text, str(path), Path(path).parent)
 
     @classmethod

@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lacuna.files import write_whole
-from lacuna.protocol.file import TrialFile
+from lacuna.files import read_regular, write_whole
 from lacuna.record.codebook import FILES, codebook, codebook_text
+from lacuna.record.events import file_of
 from lacuna.record.exchange import obp_arrays, wcls_table
 from lacuna.record.history import History
-from lacuna.record.log import Entry, LogError, check, read_log, write_log
+from lacuna.record.log import Entry, read_log, write_log
 from lacuna.record.table import table_of
 from lacuna.spreadsheets import as_csv
 from lacuna.validation import shown
 
+_MOST_OF_CODEBOOK = 1 << 26
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
 
 
@@ -77,15 +78,6 @@ def export(
     return [where / name for name in FILES if name in names]
 
 
-def file_of(entries: Iterable[Entry]) -> TrialFile:
-    """Return the trial file from the first event of a log."""
-    first = next(iter(entries), None)
-    body = None if first is None else check(first)
-    if body is None or body["kind"] != "begin":
-        raise LogError("event 0: it is not the beginning of a trial", 0)
-    return TrialFile.parse(str(body.get("file")), "the trial file in the log")
-
-
 def _check_folder(folder: Path, begin: str) -> None:
     """Refuse a folder that holds anything but an export of this trial."""
     if not folder.exists():
@@ -110,7 +102,7 @@ def _begin_of(found: list[Path]) -> str | None:
     try:
         if [path.name for path in found] == ["log.jsonl"]:
             return next(read_log(found[0])).chain.hex()
-        book = json.loads((found[0].parent / "codebook.json").read_bytes())
+        book = json.loads(read_regular(found[0].parent / "codebook.json", _MOST_OF_CODEBOOK))
     except (OSError, ValueError, RecursionError):
         return None
     begin = book.get("begin") if isinstance(book, dict) else None

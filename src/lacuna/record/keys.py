@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,11 +19,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.files import create_private
+from lacuna.files import create_private, read_regular
 from lacuna.validation import shown
 
 _BYTES = 32
+_MOST_BYTES = 4096
 _MOST_CHARACTERS = 200
+_BLANKS = "\t\n\r" + "".join(chr(c) for c in (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))
+# Letters and marks without a width, which Python counts among the printable characters.
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,10 +66,7 @@ class _Key:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read the key from the file that `write` made, or raise an error."""
-        try:
-            content = Path(path).read_bytes()
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path} cannot be read: {error}") from error
+        content = read_regular(path, _MOST_BYTES)
         # The message does not repeat the content: it may be another secret.
         found = re.fullmatch(rb"%s\r?\n([0-9a-f]{64})\s*" % re.escape(cls._first_line().encode()), content)
         if found is None:
@@ -98,18 +100,29 @@ class IdentifiersKey(_Key):
     def pseudonym(self, identifier: str) -> str:
         """Return the pseudonym of a participant: 32 hexadecimal digits.
 
-        The error about a wrong identifier does not repeat it, because messages end up in logs.
+        Identifiers that look the same are the same: composed or not ("é"), and with or without blanks around. Case
+        counts: "Maria" is not "maria".
         """
-        if not isinstance(identifier, str) or not 1 <= len(identifier) <= _MOST_CHARACTERS:
-            kind = type(identifier).__name__
-            found = f"has {len(identifier)} characters" if isinstance(identifier, str) else f"has the type {kind}"
-            raise ValueError(f"an identifier {found}; it must be a text of 1 to {_MOST_CHARACTERS} characters")
-        try:
-            encoded = identifier.encode()
-        except UnicodeEncodeError as error:
-            what = f"character {error.start} of an identifier is half of a surrogate pair"
-            raise ValueError(f"{what}; it must be valid Unicode") from None
-        return self._derived(encoded)[:16].hex()
+        return self._derived(_normal(identifier).encode())[:16].hex()
+
+
+def _normal(identifier: object) -> str:
+    """An identifier composed (NFC) and trimmed; an error does not repeat it, because messages end up in logs."""
+    wanted = f"it must be a text of 1 to {_MOST_CHARACTERS} characters"
+    if not isinstance(identifier, str):
+        raise ValueError(f"an identifier has the type {type(identifier).__name__}; {wanted}")
+    # Composing makes a text shorter by a small factor only, and a very long one is not worth it.
+    short = len(identifier) <= 10 * _MOST_CHARACTERS
+    found = unicodedata.normalize("NFC", identifier).strip(_BLANKS) if short else identifier
+    if not 1 <= len(found) <= _MOST_CHARACTERS:
+        raise ValueError(f"an identifier has {len(found)} characters; {wanted}")
+    for i, c in enumerate(found):
+        if 0xD800 <= ord(c) <= 0xDFFF:
+            raise ValueError(f"character {i} of an identifier is half of a surrogate pair; it must be valid Unicode")
+        if not c.isprintable() or _UNSEEN.match(c):
+            what = f"character {i} of an identifier is U+{ord(c):04X}"
+            raise ValueError(f"{what}; it must be one that can be seen: no control or zero-width sign")
+    return found
 
 
 class Secret(_Key):

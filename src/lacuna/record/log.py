@@ -16,11 +16,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from lacuna.files import write_whole
-from lacuna.validation import shown
+from lacuna.files import open_regular, write_whole
+from lacuna.validation import read_json, shown
 
 MOST_BYTES = 1 << 24
 """The largest body, in bytes."""
+MOST_IN_LOG = 1 << 36
+"""The largest exported log, in bytes."""
 DEEPEST = 16
 """How deep the lists and objects of a body may be nested, the body itself included."""
 
@@ -127,7 +129,7 @@ def parse(body: bytes) -> dict[str, Any]:
     content = _decode(body)
     if encode(content) != body:
         # The first decoder keeps only one of two equal keys; the strict one names them.
-        _STRICT_DECODER.decode(body.decode())
+        read_json("the body", body)
         raise ValueError("the body is not canonical JSON, with sorted keys, no spaces and shortest floats")
     return content
 
@@ -177,17 +179,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the body has the key {shown(key)} twice")
-        found[key] = value
-    return found
-
-
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
-_STRICT_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_key_twice)
 
 
 def link(previous_chain: bytes, body_hash: bytes) -> bytes:
@@ -350,11 +342,19 @@ def read_log(path: str | os.PathLike[str], head: Head | None = None) -> Iterator
     head : Head, optional
         An earlier end of the log. The log must reach it, and have this chain there.
     """
-    try:
-        with Path(path).open("rb") as file:
+    with open_log(path) as file:
+        try:
             yield from read_lines(file, path, head)
-    except OSError as error:
-        raise LogError(f"{path} cannot be read: {error.strerror}") from error
+        except OSError as error:
+            raise LogError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def open_log(path: str | os.PathLike[str], most: int = MOST_IN_LOG) -> BinaryIO:
+    """Open an exported log of at most so many bytes."""
+    try:
+        return open_regular(path, most)
+    except ValueError as error:
+        raise LogError(str(error)) from error
 
 
 def read_lines(file: BinaryIO, path: str | os.PathLike[str], head: Head | None = None) -> Iterator[Entry]:

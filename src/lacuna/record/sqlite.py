@@ -19,10 +19,10 @@ from lacuna.record.sqlite_file import (
     FAILURES,
     SCHEMA,
     SEQS,
+    OpenFiles,
     check_header,
     connect,
     failed,
-    identity,
     make_durable,
     make_file,
     real_path,
@@ -71,11 +71,12 @@ class SqliteStore:
         self._trial = trial
         self._lock = lock
         self._only_reads = lock is None
-        self._identity = identity(path)
         with told(path, "read"):
             (self._number,) = connection.execute(_NUMBER, (trial,)).fetchone()
             self._first, self._last = self._number * SEQS, (self._number + 1) * SEQS - 1
             self._head = self._stored_head()
+        # The first look into the store has opened all of them.
+        self._files = OpenFiles(path)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], trial: str) -> Self:
@@ -316,8 +317,19 @@ class SqliteStore:
     def _check_writable(self) -> None:
         if self._lock is None:
             raise StoreError(f"{self._path} is open for reading only, or closed")
-        if identity(self._path) != self._identity:
-            raise StoreError(f"{self._path} was removed or replaced while it was open: what is written would be lost")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Refuse to go on if a file of the store is no longer in its place."""
+        if not (gone := self._files.gone()):
+            return
+        path, lost = str(self._path), "what is written would be lost"
+        if f"{path}-wal" in gone and path not in gone:
+            # Only this connection can still read that file. Copied into the store, its events outlive the process.
+            with suppress(*FAILURES):
+                (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+                lost = lost if busy else f"{lost}; what was stored before is safe, so open it again"
+        raise StoreError(f"{gone[0]} was removed or replaced while it was open: {lost}")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -328,6 +340,8 @@ class SqliteStore:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
+            # What went to a file that nobody finds again is not stored.
+            self._check_files()
         except BaseException as error:
             # SQLite undoes some failed transactions by itself.
             with suppress(sqlite3.Error):

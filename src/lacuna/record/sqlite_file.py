@@ -58,10 +58,29 @@ def real_path(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path))
 
 
-def identity(path: Path) -> tuple[int, int] | None:
+class OpenFiles:
+    """The files of a store that is open for writing: the store, its -wal and its -shm.
+
+    SQLite keeps them open and does not look at their names again. It goes on writing to a -wal that was removed, and
+    whoever opens the store next does not find what is in there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._names = (os.fspath(path), f"{path}-wal", f"{path}-shm")
+        self._known = [_identity(name) for name in self._names]
+
+    def gone(self) -> list[str]:
+        """The names under which there is no longer the file that is open."""
+        found = [_identity(name) for name in self._names]
+        if found == self._known:
+            return []
+        return [name for name, now, then in zip(self._names, found, self._known, strict=True) if now != then]
+
+
+def _identity(name: str) -> tuple[int, int] | None:
     """Device and inode of the file with this name; None if there is none."""
     try:
-        found = path.stat()
+        found = os.stat(name)
     except OSError:
         return None
     return found.st_dev, found.st_ino
