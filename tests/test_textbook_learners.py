@@ -17,7 +17,7 @@ textbook: Any = import_module("model_based")
 draw_chances: Any = textbook.draw_chances
 
 
-@njit
+@njit(nogil=True)
 def draws(counts: Any, each: float, times: int) -> Any:
     np.random.seed(1)  # noqa: NPY002  compiled code has NumPy's old generator only
     found = np.empty((times, counts.shape[0]))
