@@ -1,5 +1,7 @@
 """Add the runs of ``run.py`` to docs/results/deep.json; make the tables and charts of docs/evidence/deep.md from it.
 
+Runs of the seeds on which settings were chosen are kept there, and not in the tables and charts.
+
 ``python benchmarks/deep/collect.py`` in the environment of ``make test``. It can be called while runs are being made.
 """
 
@@ -20,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cells import LONG, SEEDS, STEPS, THETAS, VIEWS, Cell, cells
 
 from lacuna.files import write_whole
-from lacuna.frontier.deep_learners import LEARNERS, PARTS, WORLDS, chart, extract, parts
+from lacuna.frontier.deep_learners import CHOSEN_ON, LEARNERS, PARTS, WORLDS, chart, extract, parts, reported
 from lacuna.frontier.deep_learners import VIEWS as SEEN_AS
 from lacuna.quantities import number_text
 from lacuna.report.files import spec_of
@@ -30,6 +32,8 @@ ROOT = Path(__file__).parents[2]
 OUT, KEPT = ROOT / "out" / "deep", ROOT / "docs" / "results" / "deep.json"
 PAGE, PICTURES = ROOT / "docs" / "evidence" / "deep.md", ROOT / "docs" / "pictures"
 BEGIN, END = "<!-- tables by benchmarks/deep/collect.py -->", "<!-- end of tables -->"
+
+REPORTED = [seed for seed in range(SEEDS) if seed not in CHOSEN_ON]
 
 Run = dict[str, Any]
 
@@ -41,10 +45,11 @@ def merged(kept: Sequence[Run], new: Sequence[Run]) -> list[Run]:
 
 
 def grouped(runs: Sequence[Run]) -> Iterator[tuple[Cell, list[Run]]]:
-    """The runs of every cell of the comparison, one for each seed made so far; none for a cell without any."""
+    """The runs of every cell of the comparison, one for each reported seed made so far; none for a cell without any."""
+    shown = reported(runs)
     for cell in cells():
-        if cell.seed == 0:
-            like = [run for run in runs if all(run[name] == getattr(cell, name) for name in Cell._fields[:5])]
+        if cell.seed == REPORTED[0]:
+            like = [dict(run) for run in shown if all(run[name] == getattr(cell, name) for name in Cell._fields[:5])]
             yield cell, like
 
 
@@ -92,8 +97,12 @@ def tables(runs: Sequence[Run]) -> str:
 
 def state(rows: Sequence[tuple[Cell, list[Run]]]) -> str:
     """How much of the comparison is there."""
-    made, whole = sum(len(like) for _, like in rows), sum(len(like) == SEEDS for _, like in rows)
-    return f"{made} of {SEEDS * len(rows)} runs are made; {whole} of {len(rows)} rows have all {SEEDS} seeds."
+    seeds, made = len(REPORTED), sum(len(like) for _, like in rows)
+    whole = sum(len(like) == seeds for _, like in rows)
+    return (
+        f"{made} of {seeds * len(rows)} reported runs are made; {whole} of {len(rows)} rows have all {seeds} seeds. "
+        f"Settings were chosen on seed {', '.join(map(str, CHOSEN_ON))}, which is left out."
+    )
 
 
 def differences(rows: Sequence[tuple[Cell, list[Run]]]) -> str:
