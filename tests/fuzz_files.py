@@ -4,9 +4,9 @@
 
 Sound is a state whose probabilities are a distribution, and which takes 1,000 steps inside its arrays and can be saved
 and loaded again. Every seventh edit is one of a log, which is chained anew and goes through status, export, replay,
-audit and recovery (`log_edits`). Kernels run with bounds checking, in a child process with a cache of its own, since
-Numba's does not know of it. If the child dies, or an edit takes it a minute, that edit is to blame; ``--only`` repeats
-it.
+audit and recovery (`log_edits`); every nineteenth damages a compiled kernel, which must be compiled anew. Kernels run
+with bounds checking, in a child process. If the child dies, or an edit takes it a minute, that edit is to blame;
+``--only`` repeats it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 
 import log_edits
+from damaged_kernels import damage_and_use
 from edits import edited
-from lacuna.kernels.cache import cache_folders
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
 from lacuna.learning.agent import Agent
@@ -50,7 +50,7 @@ from sentences import one_sentence
 
 OUTCOMES = ("refused", "loaded and ran", "crash", "raw error", "illegal state")
 STEPS = 1000
-LOGS = 7  # every so manyth edit is one of a log
+LOGS, KERNELS = 7, 19  # every so manyth edit is one of a log, or of a compiled kernel
 PATIENCE = 60.0
 MEMORY = 6 << 30
 
@@ -168,6 +168,10 @@ def try_log(example: log_edits.Example, rng: Random, folder: Path) -> None:
         raise IllegalStateError(str(error)) from error
     if refused:
         raise LogError(refused)
+
+
+def try_damaged_kernel(rng: Random, folder: Path) -> None:
+    must(not (wrong := damage_and_use(rng, folder)), wrong)
 
 
 def must(condition: object, words: str) -> None:
@@ -308,6 +312,8 @@ def try_edits(seed: int, first: int, end: int) -> None:
             rng = Random(f"{seed} {i}")
             if i % LOGS == 0:
                 attempt = partial(try_log, rng.choice(logs), rng, Path(folder))
+            elif i % KERNELS == 0:
+                attempt = partial(try_damaged_kernel, rng, Path(folder))
             else:
                 body, attempt = rng.choice(saved[i % 2 :: 2])
                 path.write_bytes(edited(body, rng))
@@ -328,8 +334,7 @@ def examples(path: Path) -> Iterator[tuple[bytes, Callable[[], None]]]:
 
 def fuzz(edits: int, seed: int, first: int = 0) -> tuple[Counter[str], list[str]]:
     """How the edits ended, and a line for each that ended badly."""
-    # Named after the source of the kernels, as the usual cache is.
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "LACUNA_CACHE_DIR": str(cache_folders()[-1] / "bounds")}
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
     found: Counter[str] = Counter()
     bad = []
     end = first + edits
