@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lacuna
-from lacuna.methods.settings import Settings
-from lacuna.running.measures import SUMS, episode_means
-from lacuna.running.problems import Problem
-from lacuna.running.trials import run_trial, threads
+from lacuna.agent.settings import Settings
+from lacuna.run.measures import SUMS, episode_means
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trial, threads
 
 TIMES = (2_000, 10_000, 50_000)
 FIRST_SEED = 5000

@@ -11,8 +11,8 @@ import argparse
 import time
 
 from lacuna import Problem, Settings, run_trials
-from lacuna.running.measures import standard_error
-from lacuna.running.run import Run
+from lacuna.run.measures import standard_error
+from lacuna.run.run import Run
 
 WORLDS, MISSINGNESS = ("lake", "taxi"), "mcar:0.4"
 BUDGETS = (0, 2, 5, 10, 20, 50)

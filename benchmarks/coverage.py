@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from lacuna.methods.settings import Settings
-from lacuna.running.problems import Problem
-from lacuna.running.trials import run_trials
+from lacuna.agent.settings import Settings
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trials
 from lacuna.study.selection import (
     FIGURES,
     HYPER_PARAMETERS,

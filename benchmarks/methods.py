@@ -7,10 +7,10 @@ The ratio is to mi-synthetic at the same rate of missingness.
 
 from __future__ import annotations
 
-from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
-from lacuna.methods.table import METHODS
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import DEFAULT, UNPLANNED, Settings
+from lacuna.run.problems import Problem
+from lacuna.run.run import Run
 
 MISSINGNESS = ("mcar:0.2", "mcar:0.4", "mcar:0.8")
 BASE = "mi-synthetic"

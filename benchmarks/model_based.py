@@ -28,13 +28,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lacuna.agent.settings import Settings
 from lacuna.kernels.streams import Stream, Uniforms
-from lacuna.mdp.dynamics import move, start_state
-from lacuna.mdp.tabular import Dynamics
-from lacuna.methods.settings import Settings
-from lacuna.running.measures import SUMS
-from lacuna.running.problems import Problem
-from lacuna.running.trials import run_trial, threads
+from lacuna.run.measures import SUMS
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trial, threads
+from lacuna.worlds.mdp.dynamics import move, start_state
+from lacuna.worlds.mdp.tabular import Dynamics
 
 TIMES = (1_000, 2_000, 10_000)
 FIRST_SEED = 6000

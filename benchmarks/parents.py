@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lacuna.methods.settings import UNPLANNED
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
+from lacuna.agent.settings import UNPLANNED
+from lacuna.run.problems import Problem
+from lacuna.run.run import Run
 
 CASES = (("lake", "colour", (0.2, 0.4, 0.6, 0.8)), ("taxi", "taxi column", (0.2, 0.5, 0.7)))
 

@@ -20,19 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna import Problem, Settings
-from lacuna.bench.measure import _big_map
+from lacuna.agent.agent import Agent
+from lacuna.agent.learned import table_bytes
+from lacuna.agent.memory import OPTIMISTIC, VISITED, Learner, PlanTable
+from lacuna.agent.models.looking import MOST_GAMMA
+from lacuna.agent.models.planning import _LEAST_PRODUCT, backed_up, doubt_about
+from lacuna.agent.models.successors import expand
 from lacuna.kernels.codes import pack, unpack
 from lacuna.kernels.compiled import kernel
-from lacuna.learning.agent import Agent
-from lacuna.learning.tables import table_bytes
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.memory import OPTIMISTIC, VISITED, Learner, PlanTable
 from lacuna.missingness import mcar
-from lacuna.models.looking import MOST_GAMMA
-from lacuna.models.planning import _LEAST_PRODUCT, backed_up, doubt_about
-from lacuna.models.successors import expand
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.run.speed import _big_map
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.tabular import TabularMDP
 
 STEPS, TURNS, THETA = 20_000, 5, 0.4
 SIDES, COMPONENTS = (8, 18, 58, 183), range(2, 9)

@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from lacuna.methods.settings import DEFAULT, UNPLANNED
+from lacuna.agent.settings import DEFAULT, UNPLANNED
 from lacuna.paper.comparison import REACHABLE
 from lacuna.paper.evidence import DRAWS
 from lacuna.quantities import number_text

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
 from lacuna.missingness import parse
-from lacuna.running.run import Run
+from lacuna.run.run import Run
 from lacuna.worlds.lake import Lake
 
 STEPS = 20_000

@@ -10,9 +10,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lacuna.methods.settings import Settings
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
+from lacuna.agent.settings import Settings
+from lacuna.run.problems import Problem
+from lacuna.run.run import Run
 from lacuna.study.engines import Local
 from lacuna.study.runner import execute, problem_of, run_study
 from lacuna.study.runs import RunSpec

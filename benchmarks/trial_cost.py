@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from lacuna.learning.agent import Agent
-from lacuna.live import snapshot
-from lacuna.live.recovery import recover
-from lacuna.live.replay import replay
-from lacuna.live.trial import Trial
-from lacuna.methods.settings import DEFAULT, Settings
-from lacuna.protocol.file import TrialFile
-from lacuna.record.events import now
-from lacuna.record.log import check, encode, link
-from lacuna.record.sqlite_file import SEQS, make_durable
+from lacuna.agent.agent import Agent
+from lacuna.agent.settings import DEFAULT, Settings
+from lacuna.trial.engine import snapshot
+from lacuna.trial.engine.recovery import recover
+from lacuna.trial.engine.replay import replay
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log.chained_log import check, encode, link
+from lacuna.trial.log.events import now
+from lacuna.trial.log.sqlite_file import SEQS, make_durable
 
 TURNS, STEPS, PEOPLE, BATCH = 15, 200, 20, 100_000
 TIMES = ("morning", "noon", "evening")

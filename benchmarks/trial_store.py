@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lacuna.record.log import Head, canonical, verify
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.sqlite_file import make_durable
+from lacuna.trial.log.chained_log import Head, canonical, verify
+from lacuna.trial.log.sqlite import SqliteStore
+from lacuna.trial.log.sqlite_file import make_durable
 
 TURNS, GROUP, PARTICIPANTS = 3000, 8, 500
 

@@ -9,10 +9,10 @@ nothing.
 
 from __future__ import annotations
 
-from lacuna.methods.settings import UNPLANNED, Settings
+from lacuna.agent.settings import UNPLANNED, Settings
 from lacuna.paper.reproduce import beyond_studies
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
+from lacuna.run.problems import Problem
+from lacuna.run.run import Run
 
 CASES = (
     Settings("mi-synthetic"),

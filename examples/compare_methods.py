@@ -12,11 +12,11 @@ import argparse
 from statistics import fmean
 from typing import Any
 
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
-from lacuna.running.measures import standard_error
-from lacuna.running.problems import Problem
-from lacuna.running.trials import run_trials
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
+from lacuna.run.measures import standard_error
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trials
 
 CHOICES = [Settings(method.name) for method in METHODS.values()] + [
     Settings(method.name, K=1) for method in METHODS.values() if method.multiple

@@ -20,10 +20,10 @@ import typer.main
 from interfaces import anchor, doc_of, entry, field_docs, first_line, inline, items, link, public_names, sections
 from pictures import idea_picture
 
-from lacuna.command import app
+from lacuna.agent.methods import METHODS, NAMED, YARDSTICKS, Method
+from lacuna.agent.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
+from lacuna.cli.main import app
 from lacuna.frontier.deep_learners import extract as deep_rows
-from lacuna.methods.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
-from lacuna.methods.table import METHODS, NAMED, YARDSTICKS, Method
 from lacuna.missingness import MECHANISMS
 from lacuna.paper.verdicts import in_brief
 from lacuna.story.page import picture, written
@@ -72,10 +72,10 @@ PAGES: dict[str, Page] = {
                 "ImputedObservation",
                 "__version__",
             ),
-            "lacuna.learning.own_method": ("find_method",),
-            "lacuna.learning.observation": ("Observation",),
-            "lacuna.running.imputed": ("Show",),
-            "lacuna.methods.savefile": ("SaveFileError", "OtherKernelsWarning", "OtherKernels"),
+            "lacuna.agent.own_method": ("find_method",),
+            "lacuna.agent.observation": ("Observation",),
+            "lacuna.wrappers.imputed": ("Show",),
+            "lacuna.agent.savefile": ("SaveFileError", "OtherKernelsWarning", "OtherKernels"),
         },
     ),
     "trials": Page(
@@ -83,14 +83,14 @@ PAGES: dict[str, Page] = {
         "A trial with many participants: what it is given, what it answers, its log.",
         {
             "lacuna": ("Trial", "TrialFile"),
-            "lacuna.live.requests": ("Decision", "Outcome"),
-            "lacuna.live.writer": ("Writer",),
-            "lacuna.protocol.context": ("ContextSchema", "Categories", "Bins", "Reading"),
-            "lacuna.protocol.declared": ("Allocation", "Reward", "UpdateAt"),
-            "lacuna.live.replay": ("replay", "ReplayError", "RedactedError"),
-            "lacuna.record.keys": ("Secret", "DrawsKey"),
-            "lacuna.record.log": ("read_log", "Entry", "Head", "LogError"),
-            "lacuna.record.store": ("StoreError", "StoreBusyError", "StoreConflictError"),
+            "lacuna.trial.engine.requests": ("Decision", "Outcome"),
+            "lacuna.trial.engine.writer": ("Writer",),
+            "lacuna.trial.file.context": ("ContextSchema", "Categories", "Bins", "Reading"),
+            "lacuna.trial.file.declared": ("Allocation", "Reward", "UpdateAt"),
+            "lacuna.trial.engine.replay": ("replay", "ReplayError", "RedactedError"),
+            "lacuna.trial.log.keys": ("Secret", "DrawsKey"),
+            "lacuna.trial.log.chained_log": ("read_log", "Entry", "Head", "LogError"),
+            "lacuna.trial.log.log_store": ("StoreError", "StoreBusyError", "StoreConflictError"),
         },
     ),
     "running": Page(
@@ -98,11 +98,11 @@ PAGES: dict[str, Page] = {
         "An agent or a yardstick in a world, measured.",
         {
             "lacuna": ("compare", "Comparison", "Problem", "run_trial", "run_trials", "Run"),
-            "lacuna.comparing.compare": ("WorldLike", "MechanismLike", "MethodLike"),
-            "lacuna.running.problems": ("EnvProblem", "find_problem"),
-            "lacuna.running.env_run": ("EnvRun",),
-            "lacuna.running.loop": ("Trace",),
-            "lacuna.running.measures": ("SUMS", "figures", "episode_means"),
+            "lacuna.report.compare": ("WorldLike", "MechanismLike", "MethodLike"),
+            "lacuna.run.problems": ("EnvProblem", "find_problem"),
+            "lacuna.run.env_run": ("EnvRun",),
+            "lacuna.run.loop": ("Trace",),
+            "lacuna.run.measures": ("SUMS", "figures", "episode_means"),
         },
     ),
     "replaying": Page(
@@ -110,26 +110,26 @@ PAGES: dict[str, Page] = {
         "A run to watch, on one page; and a page checked against its header.",
         {
             "lacuna": ("replay", "Replay"),
-            "lacuna.replaying.recording": ("Recording", "Stage", "Moments", "record"),
-            "lacuna.replaying.verifying": ("check_page", "recordings_in"),
+            "lacuna.report.recording": ("Recording", "Stage", "Moments", "record"),
+            "lacuna.report.verifying": ("check_page", "recordings_in"),
         },
     ),
     "missingness": Page(
         "Missingness",
         "Mechanisms, their labels, and the wrapper that hides parts of any environment.",
-        {"lacuna.missingness": (), "lacuna.missingness.registry": ("mechanism", "MechanismKind")},
+        {"lacuna.missingness": (), "lacuna.missingness.texts": ("mechanism", "MechanismKind")},
     ),
     "observing": Page(
         "Observations",
         "Wrappers that change what is shown of an environment: bins, factored parts, delays, noise.",
-        {"lacuna.observing": (), "lacuna.observing.binning": ("Counts",), "lacuna.observing.noisy": ("Numbers",)},
+        {"lacuna.wrappers": (), "lacuna.agent.binning": ("Counts",), "lacuna.wrappers.noisy": ("Numbers",)},
     ),
     "fitting": Page(
         "Mechanisms from data",
         "What a log says about how values went missing. It needs the extra `study`.",
         {
             "lacuna": ("from_masks", "FittedMissingness"),
-            "lacuna.fitting.rows": (
+            "lacuna.missingness.fitting.fit_tables": (
                 "Rate",
                 "RateGiven",
                 "PatternShare",
@@ -137,9 +137,9 @@ PAGES: dict[str, Page] = {
                 "BurstParameter",
                 "DriverTest",
             ),
-            "lacuna.fitting.models": ("Model",),
-            "lacuna.fitting.log": ("MaskLog", "Column"),
-            "lacuna.fitting.chain": ("ChainFit",),
+            "lacuna.missingness.fitting.mask_models": ("Model",),
+            "lacuna.missingness.fitting.mask_log": ("MaskLog", "Column"),
+            "lacuna.missingness.fitting.chain": ("ChainFit",),
         },
     ),
     "world-builders": Page(
@@ -162,10 +162,10 @@ PAGES: dict[str, Page] = {
         "A finite decision problem as arrays, its optimum, and its Gymnasium environment.",
         {
             "lacuna": ("TabularMDP", "TabularEnv", "solve", "evaluate"),
-            "lacuna.mdp.tabular": ("Outcome",),
-            "lacuna.mdp.solve": ("Solution", "expected_steps"),
-            "lacuna.mdp.painter": ("Hidden", "Painter", "PicturePainter"),
-            "lacuna.mdp.drawing": ("Drawing", "Scene", "Ground", "drawing_of"),
+            "lacuna.worlds.mdp.tabular": ("Outcome",),
+            "lacuna.worlds.mdp.solve": ("Solution", "expected_steps"),
+            "lacuna.worlds.mdp.painter": ("Hidden", "Painter", "PicturePainter"),
+            "lacuna.worlds.mdp.drawing": ("Drawing", "Scene", "Ground", "drawing_of"),
         },
     ),
     "studies": Page(
@@ -205,13 +205,13 @@ PAGES: dict[str, Page] = {
         "Charts and pages",
         "Charts as files, and pages of one file. They need the extra `report`.",
         {
-            "lacuna.report.study": (),
+            "lacuna.report.study_report": (),
             "lacuna.report.charts": (),
             "lacuna.report.findings": (),
             "lacuna.report.study_files": (),
             "lacuna.report.page": (),
-            "lacuna.report.tables": (),
-            "lacuna.report.files": (),
+            "lacuna.report.html_tables": (),
+            "lacuna.report.chart_files": (),
             "lacuna.report.axes": (),
             "lacuna.report.panels": (),
             "lacuna.report.forest": (),
@@ -426,7 +426,7 @@ comes before what the grid says. What is named twice is run once.
 
 def results_page() -> str:
     """Give the figures of a run and the columns of a store."""
-    figures = definitions("lacuna.running.trials", "run_trial", "Figures")
+    figures = definitions("lacuna.run.repetitions", "run_trial", "Figures")
     words = definitions("lacuna.study.store", "SCHEMA", "Columns")
     words |= {name: f"{setting.about[0].upper()}{setting.about[1:]}." for name, setting in SETTINGS.items()}
     words |= {name: text for name, text in figures.items() if name in SCHEMA}
@@ -510,7 +510,7 @@ def entries() -> dict[str, Entry]:
         for module, names in page.modules.items():
             for name in names or public_names(module):
                 # `lacuna.replay` watches a run; the function of a trial's log has the same name, and a page of its own.
-                key = f"{module}.{name}" if (module, name) == ("lacuna.live.replay", "replay") else name
+                key = f"{module}.{name}" if (module, name) == ("lacuna.trial.engine.replay", "replay") else name
                 if key not in found:
                     # Headings that differ in capitals only would share an anchor.
                     heading = f"{module}.{name}" if (title, anchor(name)) in anchors else name

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from lacuna.command import app
+from lacuna.cli.main import app
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "report.png"
 

@@ -17,6 +17,6 @@ def _stop(*_: object) -> None:
 def main() -> None:
     """Import the command and run it."""
     signal.signal(signal.SIGINT, _stop)
-    from lacuna.command import main as run  # noqa: PLC0415  the handler comes first
+    from lacuna.cli.main import main as run  # noqa: PLC0415  the handler comes first
 
     run()

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.methods.settings import EVIDENCE, Q_TABLES, UPDATES, VOTES
-from lacuna.methods.table import METHODS
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import EVIDENCE, Q_TABLES, UPDATES, VOTES
 
 TAIL = len("sha256 ") + 64 + 1
 

@@ -32,18 +32,18 @@ import numpy as np
 import log_edits
 from damaged_kernels import damage_and_use
 from edits import edited
+from lacuna.agent.agent import Agent
+from lacuna.agent.memory import AGREEMENT, IMPATIENCE, QUEUED, VISITED
+from lacuna.agent.methods import METHODS
+from lacuna.agent.models.planner import Planner
+from lacuna.agent.savefile import OtherKernelsWarning, SaveFileError
+from lacuna.agent.settings import DEFAULT, UNPLANNED, Settings
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.learning.agent import Agent
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.memory import AGREEMENT, IMPATIENCE, QUEUED, VISITED
-from lacuna.methods.savefile import OtherKernelsWarning, SaveFileError
-from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
-from lacuna.methods.table import METHODS
 from lacuna.missingness import Mechanism, parse
-from lacuna.models.planner import Planner
-from lacuna.record.log import LogError
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.trial.log.chained_log import LogError
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.toys import corridor
 from problems import follower, lake, mechanisms
 from sentences import one_sentence

@@ -6,10 +6,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-from lacuna.live.trial import Trial
-from lacuna.protocol.file import TrialFile
-from lacuna.record.log import check, write_log
-from lacuna.record.sqlite import SqliteStore
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log.chained_log import check, write_log
+from lacuna.trial.log.sqlite import SqliteStore
 
 FILE = """
 [trial]

@@ -15,21 +15,21 @@ from random import Random
 from typing import Any
 
 from edits import BROKEN, STRANGE, WHOLE, WORDS, number_near, places
-from lacuna.audit.redaction import redact
-from lacuna.audit.replays import audit
-from lacuna.live.recovery import secret_path
-from lacuna.live.replay import RedactedError, ReplayError
-from lacuna.live.trial import Trial
-from lacuna.methods.savefile import SaveFileError
-from lacuna.record.events import file_of
-from lacuna.record.export import export
-from lacuna.record.keys import Secret
-from lacuna.record.log import START, Entry, LogError, check, encode, link
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.sqlite_file import SEQS
-from lacuna.record.store import StoreError
-from lacuna.record.summary import summary, summary_text
-from lacuna.record.table import decision_table
+from lacuna.agent.savefile import SaveFileError
+from lacuna.trial.audits.redaction import redact
+from lacuna.trial.audits.replays import audit
+from lacuna.trial.engine.recovery import secret_path
+from lacuna.trial.engine.replay import RedactedError, ReplayError
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.chained_log import START, Entry, LogError, check, encode, link
+from lacuna.trial.log.decision_table import decision_table
+from lacuna.trial.log.events import file_of
+from lacuna.trial.log.export import export
+from lacuna.trial.log.keys import Secret
+from lacuna.trial.log.log_store import StoreError
+from lacuna.trial.log.sqlite import SqliteStore
+from lacuna.trial.log.sqlite_file import SEQS
+from lacuna.trial.log.summary import summary, summary_text
 from live_trials import FILE, log_of, play
 from trial_cases import ticking
 

@@ -9,15 +9,15 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import UPDATES, VOTES, Settings
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import UPDATES, VOTES, Settings
-from lacuna.methods.table import METHODS
 from lacuna.missingness import Mechanism, by_component, by_true_state, parse
-from lacuna.running.loop import Trace
-from lacuna.running.run import Run
+from lacuna.run.loop import Trace
+from lacuna.run.run import Run
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.tabular import TabularMDP
 
 READINGS = ("episodic", "continuing")
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from edits import TAIL, sealed
+from lacuna.agent.agent import Agent
+from lacuna.agent.savefile import SaveFileError
+from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.settings import Settings
 from sentences import one_sentence
 
 

@@ -53,7 +53,7 @@ def write_study(folder: Path, text: str = STUDY) -> Path:
 
 
 def command(*words: str | Path) -> list[str]:
-    return [sys.executable, "-m", "lacuna.command", "study", *map(str, words)]
+    return [sys.executable, "-m", "lacuna.cli.main", "study", *map(str, words)]
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lacuna.methods.settings import SETTINGS
+from lacuna.agent.settings import SETTINGS
 from lacuna.study.store import SCHEMA
 
 STEPS = 1000

@@ -17,13 +17,13 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS
+from lacuna.agent.qlearning import MAX_REWARD
+from lacuna.agent.settings import VOTES, Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.qlearning import MAX_REWARD
-from lacuna.methods.settings import VOTES, Settings
-from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
-from lacuna.running.run import DRIVERS, Run
+from lacuna.run.run import DRIVERS, Run
 from lacuna.worlds.toys import corridor
 from sentences import one_sentence
 
@@ -378,8 +378,8 @@ def test_views_are_read_only() -> None:
 NEVER = """
 import numpy as np
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.settings import Settings
+from lacuna.agent.agent import Agent
+from lacuna.agent.settings import Settings
 agent = Agent(Space((12, 12, 2)), 2, Settings("mi-planned", 3, gamma=0.9, budget=3), seed=1)
 agent.begin([0, 0, None])
 for t in range(60):

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import naive_allocation as naive
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import VOTES, Settings
+from lacuna.agent.voting import sample_action
 from lacuna.kernels.philox import CHOICE, fill_numbers
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.live.allocation import PARAMETERS, Allocation, action_set, allocate, allocation_of
-from lacuna.live.units import UNITS, decision_probabilities, nearest_units
-from lacuna.methods.settings import VOTES, Settings
-from lacuna.methods.table import METHODS
-from lacuna.methods.voting import sample_action
+from lacuna.trial.engine.allocation import PARAMETERS, Allocation, action_set, allocate, allocation_of
+from lacuna.trial.engine.units import UNITS, decision_probabilities, nearest_units
 from sentences import one_sentence
 
 FREE = (0, 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.settings import Settings
 from lacuna.missingness import mcar
-from lacuna.running.run import Run
+from lacuna.run.run import Run
 from problems import READINGS, digest, lake, mechanisms
 
 SIZES = (4, 3, 2)

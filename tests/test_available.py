@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.models.component_counts import LEAST_WEIGHT, MOST_WEIGHT, ComponentCounts, choose_parent
+from lacuna.agent.settings import UNPLANNED, UPDATES, VOTES, Settings
 from lacuna.kernels.counts import FirstRoom
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import UNPLANNED, UPDATES, VOTES, Settings
 from lacuna.missingness import by_component, mcar
-from lacuna.models.component_counts import LEAST_WEIGHT, MOST_WEIGHT, ComponentCounts, choose_parent
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.worlds.mdp.tabular import TabularMDP
 from problems import READINGS, follower, lake, mechanisms
 
 

@@ -16,20 +16,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import naive
+from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
-from lacuna.mdp.environment import TabularEnv
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import Settings
-from lacuna.missingness import Mechanism, MissingObservation, mcar, parse
+from lacuna.missingness import Mechanism, mcar, parse
 from lacuna.missingness.label import pattern_probabilities, patterns
 from lacuna.missingness.mechanism import mask_probability
-from lacuna.running.belief import expect_move, expect_start, take_evidence
-from lacuna.running.knowledge import knowledge_of
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
-from lacuna.running.scene import FRESH_PLACE, Scene, Step
-from lacuna.running.yardstick import Yardstick
+from lacuna.run.belief import expect_move, expect_start, take_evidence
+from lacuna.run.knowledge import knowledge_of
+from lacuna.run.problems import Problem
+from lacuna.run.run import Run
+from lacuna.run.scene import FRESH_PLACE, Scene, Step
+from lacuna.run.yardstick import Yardstick
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.tabular import TabularMDP
+from lacuna.worlds.mdp.tabular_env import TabularEnv
+from lacuna.wrappers import MissingObservation
 from naive_belief import NaiveBelief, State
 from problems import READINGS, lake, mechanisms
 

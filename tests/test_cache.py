@@ -473,7 +473,7 @@ FIRST_COMMANDS = {
 @pytest.mark.parametrize("use", [*FIRST_USES, *FIRST_COMMANDS])
 def test_the_first_use_says_at_once_that_it_compiles(use: str, machine: Machine) -> None:
     Path("study.toml").write_text(STUDY)
-    how = ["-c", FIRST_USES[use]] if use in FIRST_USES else ["-m", "lacuna.command", *FIRST_COMMANDS[use]]
+    how = ["-c", FIRST_USES[use]] if use in FIRST_USES else ["-m", "lacuna.cli.main", *FIRST_COMMANDS[use]]
     terminal = Terminal([sys.executable, *how], machine.environment)
     said = terminal.read_until(SAID)
     still_at_it = terminal.process.poll() is None

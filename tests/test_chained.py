@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.learner import draws_per_step
+from lacuna.agent.settings import VOTES, Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.learning.learner import draws_per_step
-from lacuna.methods.settings import VOTES, Settings
 from lacuna.missingness import mcar
-from lacuna.running.run import Run
+from lacuna.run.run import Run
 from problems import READINGS, digest, lake
 
 State = tuple[int, ...]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import paper_runs
+from lacuna.agent.methods import METHODS
 from lacuna.frontier.deep_learners import LAKE_FLOOR
-from lacuna.methods.table import METHODS
 from lacuna.paper.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna.paper.comparison import KNOWING
 from lacuna.paper.diagrams import worlds
@@ -34,7 +34,7 @@ from lacuna.paper.evidence import (
 )
 from lacuna.paper.points import Wanted, by_rate, over_time, style_of
 from lacuna.report.axes import Panel
-from lacuna.report.files import spec_of, write_files
+from lacuna.report.chart_files import spec_of, write_files
 from lacuna.report.panels import chart_of
 from lacuna.report.styles import DARK, Style
 from lacuna.study.selection import MEASURES, Draw

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import UPDATES, VOTES, Settings
 from lacuna.checks import CheckFailedError, check_agent
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.settings import UPDATES, VOTES, Settings
-from lacuna.methods.table import METHODS
 
 A = 3
 

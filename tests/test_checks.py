@@ -10,11 +10,11 @@ import pytest
 
 from lacuna.checks import CheckFailedError, check_mechanism, check_world, worlds
 from lacuna.kernels.space import Space
-from lacuna.mdp.environment import TabularEnv
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import Mechanism, bursts, mcar
-from lacuna.missingness.cover import Cover
+from lacuna.worlds.mdp.tabular import TabularMDP
+from lacuna.worlds.mdp.tabular_env import TabularEnv
 from lacuna.worlds.registry import WORLDS, make_world
+from lacuna.wrappers.cover import Cover
 from test_missingness import every_mechanism
 
 

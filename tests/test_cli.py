@@ -14,8 +14,8 @@ import pytest
 
 import lacuna
 from lacuna import command as cli
-from lacuna.methods.settings import settings_of
-from lacuna.methods.table import METHODS
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import settings_of
 from lacuna.missingness import MECHANISMS
 from lacuna.worlds.registry import WORLDS
 
@@ -264,15 +264,15 @@ def test_the_installed_command_works() -> None:
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    program = "import sys, lacuna.command; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    program = "import sys, lacuna.cli.main; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert {"lacuna", "typer"} <= set(done.stdout.split())
     assert not {"numba", "scipy", "polars", "llvmlite"} & set(done.stdout.split())
 
 
 def test_bench_measures_every_method(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    import_module("lacuna.bench.measure")
-    monkeypatch.setattr(sys.modules["lacuna.bench.measure"], "STEPS", 400)
+    import_module("lacuna.run.speed")
+    monkeypatch.setattr(sys.modules["lacuna.run.speed"], "STEPS", 400)
     code, out, _ = command("bench", "--repeats", "1", "--json")
     assert code == 0
     found = json.loads(out)

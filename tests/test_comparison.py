@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import paper_runs
-from lacuna.methods.settings import UNPLANNED
-from lacuna.methods.table import YARDSTICKS
+from lacuna.agent.methods import YARDSTICKS
+from lacuna.agent.settings import UNPLANNED
 from lacuna.paper.comparison import KNOWING, OURS, PAPERS, REACHABLE, Comparison, against_tuned, against_untuned
 from lacuna.paper.evidence import Evidence, Shown
 from lacuna.paper.reproduce import beyond_studies

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lacuna.kernels.space import MAX_STATES, MISSING
-from lacuna.protocol.context import Bins, Categories, ContextSchema, Reading
+from lacuna.trial.file.context import Bins, Categories, ContextSchema, Reading
 from sentences import one_sentence
 
 SCHEMA = ContextSchema(

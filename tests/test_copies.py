@@ -25,8 +25,8 @@ from lacuna import (
     NoisyObservation,
     VectorMissingObservation,
 )
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import WORLDS, make_world
 from test_wrapper import plain
 

@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 
 import lacuna
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import MECHANISMS, Mechanism, mcar, parse
-from lacuna.missingness.registry import MechanismKind, mechanism
-from lacuna.missingness.tables import Where
-from lacuna.running.problems import Problem
+from lacuna.missingness.rates import Where
+from lacuna.missingness.texts import MechanismKind, mechanism
+from lacuna.run.problems import Problem
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import WORLDS, World, make_world, world
 from lacuna.worlds.toys import corridor
 
 PACKAGE = Path(lacuna.__file__).parent
 
 ISLAND = """
-from lacuna.mdp.tabular import TabularMDP
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import world
 from lacuna.worlds.toys import field
 
@@ -38,8 +38,8 @@ def island(size: int = 3) -> TabularMDP:
 
 DUSK = """
 from lacuna.missingness import Mechanism, mcar
-from lacuna.missingness.registry import mechanism
-from lacuna.missingness.tables import Where
+from lacuna.missingness.texts import mechanism
+from lacuna.missingness.rates import Where
 
 
 @mechanism("dusk", "dusk:FIRST[,LAST]", "rates that rise from the first component to the last")

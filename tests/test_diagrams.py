@@ -19,7 +19,7 @@ from lacuna.paper.diagrams import pathways, record, recorded
 from lacuna.paper.evidence import MI_SYNTHETIC, REWARD, Evidence
 from lacuna.paper.horizons import PLANNED, Cell
 from lacuna.paper.points import Wanted, by_rate, drawn_by_rate, drawn_over_time
-from lacuna.report.files import spec_of
+from lacuna.report.chart_files import spec_of
 from lacuna.report.findings import Lead, count_leads
 from lacuna.report.forest import Estimate, Part, bar, forest, reach
 from lacuna.report.styles import DARK, in_dark

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import lacuna
 from lacuna import Agent, Mechanism, Problem, Run, Settings, Space, Store, Study, TabularMDP, display
-from lacuna.learning.picture import policy_html, signs_of
+from lacuna.agent.picture import policy_html, signs_of
 from lacuna.missingness import bursts, by_component, mcar, parse
 
 WORLD = lacuna.make_world("field")

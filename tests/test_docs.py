@@ -16,11 +16,11 @@ import pytest
 
 import lacuna
 from lacuna import checks, missingness
-from lacuna.methods.settings import SETTINGS, UPDATES, VOTES
-from lacuna.methods.table import METHODS, YARDSTICKS
+from lacuna.agent.methods import METHODS, YARDSTICKS
+from lacuna.agent.settings import SETTINGS, UPDATES, VOTES
 from lacuna.missingness import MECHANISMS, parse
-from lacuna.running.problems import Problem
-from lacuna.running.trials import run_trial
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trial
 from lacuna.worlds.registry import WORLDS
 
 ROOT = Path(__file__).parents[1]
@@ -135,7 +135,7 @@ def test_the_page_of_the_command_says_what_may_be_left_out_and_what_is_on() -> N
 
 def test_the_figures_of_a_run_are_those_that_its_docstring_names() -> None:
     figures = run_trial(Problem.named("corridor", "mcar:0.2"), lacuna.Settings("last-observed"), steps=50, times=[10])
-    assert set(generate.definitions("lacuna.running.trials", "run_trial", "Figures")) == set(figures)
+    assert set(generate.definitions("lacuna.run.repetitions", "run_trial", "Figures")) == set(figures)
 
 
 # --- explanations ----------------------------------------------------------------------------------------------------

@@ -14,9 +14,8 @@ import pytest
 
 from edits import File
 from fuzz_files import fuzz
-from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.memory import (
+from lacuna.agent.agent import Agent
+from lacuna.agent.memory import (
     AGREEMENT,
     CREDITED,
     CURSOR,
@@ -29,12 +28,13 @@ from lacuna.methods.memory import (
     STEPS,
     VISITED,
 )
-from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.settings import LATER, Settings
-from lacuna.methods.table import METHODS, Impute, Teach
+from lacuna.agent.methods import METHODS, Impute, Teach
+from lacuna.agent.savefile import SaveFileError
+from lacuna.agent.settings import LATER, Settings
+from lacuna.kernels.space import Space
 from lacuna.missingness import bursts, none
-from lacuna.running.measures import SUMS
-from lacuna.running.run import Run
+from lacuna.run.measures import SUMS
+from lacuna.run.run import Run
 from problems import lake
 from saved import body_of, experienced, refused, resealed, whole_body
 

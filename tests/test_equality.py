@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lacuna.running.run import DRIVERS, Run
+from lacuna.run.run import DRIVERS, Run
 from problems import READINGS, all_digests, lake, mechanisms, settings
 
 STEPS = 150

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from lacuna import Problem
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS, NAMED, EvidenceSource
+from lacuna.agent.models.arrivals import kept_of
+from lacuna.agent.models.evidence import LEAST_WEIGHT
+from lacuna.agent.settings import EVIDENCE, Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import EVIDENCE, Settings
-from lacuna.methods.table import METHODS, NAMED, EvidenceSource
 from lacuna.missingness import Mechanism, by_true_state, parse
-from lacuna.models.arrivals import kept_of
-from lacuna.models.evidence import LEAST_WEIGHT
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.worlds.mdp.tabular import TabularMDP
 from naive_evidence import NaiveEvidence, Pattern, State
 from problems import lake
 from test_planning import followed

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lacuna.live.replay import replay
-from lacuna.record.events import file_of
-from lacuna.record.keys import DrawsKey, Secret
-from lacuna.record.log import Entry, check, read_log, write_log
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import StoreError
-from lacuna.record.table import decision_table
+from lacuna.trial.engine.replay import replay
+from lacuna.trial.log.chained_log import Entry, check, read_log, write_log
+from lacuna.trial.log.decision_table import decision_table
+from lacuna.trial.log.events import file_of
+from lacuna.trial.log.keys import DrawsKey, Secret
+from lacuna.trial.log.log_store import StoreError
+from lacuna.trial.log.sqlite import SqliteStore
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 import lacuna
 from lacuna import FittedMissingness, Run, Settings, Space, Study, check_mechanism, from_masks, make_world
-from lacuna.fitting import chain
-from lacuna.fitting.log import read_log
-from lacuna.fitting.rows import driver_tests
 from lacuna.missingness import MECHANISMS, parse
 from lacuna.missingness.empirical import by_seen
-from lacuna.running.loop import Trace
+from lacuna.missingness.fitting import chain
+from lacuna.missingness.fitting.fit_tables import driver_tests
+from lacuna.missingness.fitting.mask_log import read_log
+from lacuna.run.loop import Trace
 
 LAKE = make_world("lake")
 NAMES = LAKE.space.names

@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import DEFAULT, UNPLANNED, Settings
 from lacuna.frontier import studies
 from lacuna.frontier.cells import (
     DEFAULT_NAME,
@@ -28,8 +30,6 @@ from lacuna.frontier.cells import (
 )  # fmt: skip
 from lacuna.frontier.section import FILE, frontier_section, frontier_sections
 from lacuna.frontier.tuning import choices, confirming_studies, draws_of, tuned_cells
-from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
-from lacuna.methods.table import METHODS
 from lacuna.paper.evidence import MODELS
 from lacuna.paper.reproduce import FOLDER, Request
 from lacuna.study.engines import Local

@@ -12,12 +12,12 @@ from gymnasium.utils.env_checker import check_env
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream, Uniforms
-from lacuna.mdp.dynamics import move, start_state
-from lacuna.mdp.environment import PlainPainter, TabularEnv
-from lacuna.mdp.painter import PicturePainter
-from lacuna.mdp.tabular import Dynamics, Outcome, TabularMDP
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
+from lacuna.worlds.mdp.dynamics import move, start_state
+from lacuna.worlds.mdp.painter import PicturePainter
+from lacuna.worlds.mdp.tabular import Dynamics, Outcome, TabularMDP
+from lacuna.worlds.mdp.tabular_env import PlainPainter, TabularEnv
 from lacuna.worlds.registry import WORLDS, make_world, world_env
 from lacuna.worlds.toy_text import cliff_walking_mdp, from_toy_text, frozen_lake_mdp, taxi_mdp
 from lacuna.worlds.toys import bandit, corridor, loop

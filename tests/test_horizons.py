@@ -12,7 +12,7 @@ import pytest
 from markupsafe import Markup
 from scipy import stats
 
-from lacuna.methods.settings import DEFAULT, UNPLANNED
+from lacuna.agent.settings import DEFAULT, UNPLANNED
 from lacuna.paper.charts import HORIZONS_DRAWN, short_horizons
 from lacuna.paper.comparison import REACHABLE
 from lacuna.paper.horizons import (
@@ -31,7 +31,7 @@ from lacuna.paper.horizons import (
 )
 from lacuna.paper.reproduce import horizon_studies
 from lacuna.paper.tables import horizons_section, outcome
-from lacuna.report.files import spec_of
+from lacuna.report.chart_files import spec_of
 from lacuna.study.runner import execute
 from lacuna.study.selection import with_open_episode
 from lacuna.study.spec import Study

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.methods.settings import SETTINGS, Rules, Settings
+from lacuna.agent.settings import SETTINGS, Rules, Settings
 
 SOURCE = Path(__file__).parents[1] / "src" / "lacuna"
 FILES = sorted(SOURCE.rglob("*.py"))
-LIBRARY = ("kernels", "methods", "models", "learning", "running", "study", "report")
+LIBRARY = ("kernels", "agent", "run", "study", "report")
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

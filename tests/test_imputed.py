@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lacuna
+from lacuna.agent.agent import Agent
+from lacuna.agent.settings import UNPLANNED, Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.settings import UNPLANNED, Settings
-from lacuna.missingness import CarriedObservation, MissingObservation
-from lacuna.running.imputed import ImputedObservation, Show
+from lacuna.wrappers import CarriedObservation, MissingObservation
+from lacuna.wrappers.imputed import ImputedObservation, Show
 from sentences import one_sentence
 from test_wrapper import ALWAYS
 

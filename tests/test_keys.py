@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lacuna.record.keys import DrawsKey, IdentifiersKey, Secret, key_words, words
+from lacuna.trial.log.keys import DrawsKey, IdentifiersKey, Secret, key_words, words
 from sentences import one_sentence
 
 SECRET = Secret.from_seed("test")

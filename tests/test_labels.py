@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import (
     Mechanism,
     RateBy,
@@ -29,6 +28,7 @@ from lacuna.missingness import (
     parse,
     whole,
 )
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import make_world
 
 LAKE = Space((8, 8, 3), ("row", "column", "colour"))

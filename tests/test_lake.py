@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import naive
-from lacuna.mdp.painter import Hidden
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.worlds.lake import MOVES, PAPER_MAP, Lake, Rewards
 from lacuna.worlds.lake_picture import PALETTE, LakePainter, draw
+from lacuna.worlds.mdp.painter import Hidden
+from lacuna.worlds.mdp.tabular import TabularMDP
 
 TINY = "S.wG"
 

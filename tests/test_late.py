@@ -11,17 +11,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.learned import Tables
+from lacuna.agent.methods import METHODS, EvidenceSource
+from lacuna.agent.settings import Settings
 from lacuna.checks import check_mechanism
 from lacuna.kernels.space import MISSING, Space
-from lacuna.learning.agent import Agent
-from lacuna.learning.tables import Tables
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS, EvidenceSource
-from lacuna.missingness import MissingObservation, VectorMissingObservation, parse
-from lacuna.running.play import play
-from lacuna.running.run import DRIVERS, Run
+from lacuna.missingness import parse
+from lacuna.run.play import play
+from lacuna.run.run import DRIVERS, Run
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import make_world
+from lacuna.wrappers import MissingObservation, VectorMissingObservation
 from naive import NaiveLearner, State
 from naive_late import Remembering
 from naive_planned import NaivePlanner

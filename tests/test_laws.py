@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS, Impute, Teach
+from lacuna.agent.settings import UPDATES, VOTES, Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.mdp.environment import TabularEnv
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import UPDATES, VOTES, Settings
-from lacuna.methods.table import METHODS, Impute, Teach
 from lacuna.missingness import mcar, none
-from lacuna.running.loop import Trace
-from lacuna.running.run import Run
+from lacuna.run.loop import Trace
+from lacuna.run.run import Run
+from lacuna.worlds.mdp.tabular import TabularMDP
+from lacuna.worlds.mdp.tabular_env import TabularEnv
 from problems import READINGS, lake, mechanisms
 
 VOTING = [method.name for method in METHODS.values() if method.votes]

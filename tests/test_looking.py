@@ -12,19 +12,19 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.memory import PlanTable
+from lacuna.agent.settings import Settings
+from lacuna.agent.voting import keep_largest_sums, keep_least_regrets
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.live.allocation import allocate, allocation_of
-from lacuna.live.units import UNITS
-from lacuna.mdp.solve import solve
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.memory import PlanTable
-from lacuna.methods.settings import Settings
-from lacuna.methods.voting import keep_largest_sums, keep_least_regrets
 from lacuna.missingness import parse
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.trial.engine.allocation import allocate, allocation_of
+from lacuna.trial.engine.units import UNITS
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lookout import lookout
+from lacuna.worlds.mdp.solve import solve
+from lacuna.worlds.mdp.tabular import TabularMDP
 
 Floats = NDArray[np.float64]
 LOOKING = "after:look=0,else=0/0.8"

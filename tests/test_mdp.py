@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream, Uniforms
-from lacuna.mdp.dynamics import move, pick, start_state
-from lacuna.mdp.tabular import Outcome, TabularMDP, _cumulative
+from lacuna.worlds.mdp.dynamics import move, pick, start_state
+from lacuna.worlds.mdp.tabular import Outcome, TabularMDP, _cumulative
 
 Table = dict[int, dict[int, list[Outcome]]]
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar, none
-from lacuna.running.loop import Trace
-from lacuna.running.measures import SUMS, blank_tally, calibration_error, episode_means, figures, standard_error
-from lacuna.running.problems import Problem
-from lacuna.running.run import DRIVERS, Run
-from lacuna.running.trials import EARLY, run_trial
+from lacuna.run.loop import Trace
+from lacuna.run.measures import SUMS, blank_tally, calibration_error, episode_means, figures, standard_error
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import EARLY, run_trial
+from lacuna.run.run import DRIVERS, Run
+from lacuna.worlds.mdp.tabular import TabularMDP
 from problems import READINGS, lake, mechanisms
 
 GUESS = [name for name in METHODS if name not in ("random-action", "missing-as-state")]

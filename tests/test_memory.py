@@ -17,19 +17,19 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from lacuna.agent import savefile
+from lacuna.agent.agent import FORM, Agent
+from lacuna.agent.learned import table_bytes
+from lacuna.agent.memory import memory_bytes
+from lacuna.agent.methods import METHODS
+from lacuna.agent.models.component_counts import ComponentCounts
+from lacuna.agent.savefile import SaveFileError
+from lacuna.agent.settings import DEFAULT, EVIDENCE, UNPLANNED, Settings
 from lacuna.kernels.memory_limit import memory_limit
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import FORM, Agent
-from lacuna.learning.tables import table_bytes
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods import savefile
-from lacuna.methods.memory import memory_bytes
-from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.settings import DEFAULT, EVIDENCE, UNPLANNED, Settings
-from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar
-from lacuna.models.component_counts import ComponentCounts
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.toys import corridor
 from saved import experienced
 from sentences import one_sentence
@@ -191,10 +191,10 @@ def test_a_limit_in_bytes_is_a_whole_number(odd: Any) -> None:
 
 LARGE = """
 import resource, sys
-from lacuna.learning.agent import Agent
-from lacuna.learning.tables import table_bytes
+from lacuna.agent.agent import Agent
+from lacuna.agent.learned import table_bytes
 from lacuna.kernels.space import Space
-from lacuna.methods import settings as declared
+from lacuna.agent import settings as declared
 settings = getattr(declared, sys.argv[1])
 small = Agent(Space((5,)), 1, settings); small.begin([0]); small.act(); small.learn(1.0, [1], False)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

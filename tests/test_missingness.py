@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness import (
     MECHANISMS,
     Mechanism,
@@ -33,6 +32,7 @@ from lacuna.missingness import (
 )
 from lacuna.missingness.label import pattern_probabilities, patterns
 from lacuna.missingness.mechanism import hide
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import make_world
 
 SPACE = Space((3, 2, 3), ("row", "column", "colour"))

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from lacuna.agent.settings import Settings
 from lacuna.checks import check_mechanism, check_world
 from lacuna.kernels.space import Space
-from lacuna.mdp import solve as solving
-from lacuna.mdp.solve import evaluate, solve
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import Settings
 from lacuna.missingness import parse
 from lacuna.missingness.self_report import self_report
-from lacuna.running.run import Run
+from lacuna.run.run import Run
 from lacuna.worlds.machine import machine
+from lacuna.worlds.mdp import solve as solving
+from lacuna.worlds.mdp.solve import evaluate, solve
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.mobile_health import mobile_health
 from lacuna.worlds.relay import relay
 

@@ -30,10 +30,10 @@ from lacuna import (
     Settings,
     Space,
 )
-from lacuna.mdp.environment import TabularEnv
-from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.table import METHODS
+from lacuna.agent.methods import METHODS
+from lacuna.agent.savefile import SaveFileError
 from lacuna.missingness import mcar
+from lacuna.worlds.mdp.tabular_env import TabularEnv
 from test_wrapper import ALWAYS, LAKE, Show, plain
 
 CART = Binning([[-0.8, 0.8], [-0.5, 0.5], [-0.1, -0.02, 0.02, 0.1], [-0.5, 0.5]], ("x", "v", "angle", "spin"))

@@ -16,8 +16,8 @@ import pytest
 import lacuna
 from commands import Call, caller
 from lacuna import Store, Study
-from lacuna.replaying.replay import replay
-from lacuna.replaying.verifying import check_page, recordings_in
+from lacuna.report.replay import replay
+from lacuna.report.verifying import check_page, recordings_in
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_study
 from own_parts import study_of, write_parts

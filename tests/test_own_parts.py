@@ -16,10 +16,10 @@ import polars as pl
 import pytest
 
 from lacuna import Agent, MissingObservation, OwnMethod, Problem, Settings, Space, Store, Study, play
-from lacuna.methods.table import METHODS
+from lacuna.agent.methods import METHODS
 from lacuna.references import kept
-from lacuna.running.problems import EnvProblem, find_problem
-from lacuna.running.trials import run_trial, run_trials
+from lacuna.run.problems import EnvProblem, find_problem
+from lacuna.run.repetitions import run_trial, run_trials
 from lacuna.study.outcomes import of_latest_source
 from lacuna.study.runs import RunSpec
 from lacuna.study.selection import with_open_episode
@@ -258,7 +258,7 @@ def test_on_dask_workers_import_the_module_themselves_and_refuse_another_source(
 
 def test_lacuna_run_takes_all_of_them(tmp_path: Path) -> None:
     parts = write_parts(tmp_path)
-    words = [sys.executable, "-m", "lacuna.command", "run", "--steps", "200", "--trials", "2", "--json"]
+    words = [sys.executable, "-m", "lacuna.cli.main", "run", "--steps", "200", "--trials", "2", "--json"]
     own = [
         "--world",
         f"{parts}:Walk,pay=3",

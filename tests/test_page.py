@@ -19,7 +19,7 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import paper_runs
-from lacuna.methods.table import find_method
+from lacuna.agent.methods import find_method
 from lacuna.paper import page as paper_page
 from lacuna.paper.charts import BEYOND, FIGURES
 from lacuna.paper.claims import CLAIMS
@@ -30,10 +30,10 @@ from lacuna.paper.horizons import BEST, PLANNED, WITHOUT, Cell, judge_cells
 from lacuna.paper.page import headline
 from lacuna.paper.points import Wanted, by_rate
 from lacuna.paper.verdicts import Ask, Basis, Finding, FullStudy, Region, Sample, decide
-from lacuna.report.files import FORMATS, write_files
+from lacuna.report.chart_files import FORMATS, write_files
+from lacuna.report.html_tables import table
 from lacuna.report.page import Figure, Section, as_json
 from lacuna.report.page import Page as Shell
-from lacuna.report.tables import table
 from visits import PHONE, WIDE, Visit, draw_all, overflow
 
 ROOT = Path(__file__).parent.parent

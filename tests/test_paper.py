@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 from lacuna import command as cli
+from lacuna.agent.methods import METHODS
 from lacuna.frontier import studies as frontier
 from lacuna.frontier.studies import Form
 from lacuna.frontier.tuning import draws_of
-from lacuna.methods.table import METHODS
 from lacuna.paper import reproduce
 from lacuna.paper.claims import CLAIMS
 from lacuna.paper.comparison import Comparisons

@@ -13,12 +13,13 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lacuna.mdp.environment import PlainPainter, TabularEnv
-from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden
-from lacuna.missingness import Mechanism, MissingObservation, by_state, by_true_state
+from lacuna.missingness import Mechanism, by_state, by_true_state
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.lake_picture import LakePainter
+from lacuna.worlds.mdp.painter import NOTHING_HIDDEN, Hidden
+from lacuna.worlds.mdp.tabular_env import PlainPainter, TabularEnv
 from lacuna.worlds.registry import WORLDS, make_world, world_env
+from lacuna.wrappers import MissingObservation
 
 LAKE = Lake()
 CELL = 16

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lacuna.agent.methods import METHODS, YARDSTICKS
+from lacuna.cli import study_commands as command
 from lacuna.kernels.compiled import kernel
-from lacuna.methods.table import METHODS, YARDSTICKS
-from lacuna.study import command
 from lacuna.study.runs import RunSpec
 from lacuna.study.spec import Study
 from studies import write_study
@@ -58,9 +58,9 @@ CHILD = """
 import json, sys
 from numba.core.caching import NullCache
 from numba.core.event import install_recorder
-from lacuna.study import command
+from lacuna.cli import study_commands as command
 from lacuna.study.spec import Study
-from lacuna.running.loop import run_steps
+from lacuna.run.loop import run_steps
 
 run_steps._cache = NullCache()
 timed, noted = command._timed, []

@@ -14,13 +14,9 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lacuna.kernels.codes import pack
-from lacuna.kernels.counts import CountTable
-from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.learning.learner import act
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.memory import (
+from lacuna.agent.agent import Agent
+from lacuna.agent.learner import act
+from lacuna.agent.memory import (
     AGREEMENT,
     CREDITED,
     CURSOR,
@@ -35,10 +31,14 @@ from lacuna.methods.memory import (
     VISITED,
     PlanTable,
 )
-from lacuna.methods.settings import Settings
+from lacuna.agent.models.successors import expand
+from lacuna.agent.settings import Settings
+from lacuna.kernels.codes import pack
+from lacuna.kernels.counts import CountTable
+from lacuna.kernels.space import Space
 from lacuna.missingness import mcar, none, parse
-from lacuna.models.successors import expand
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import make_world
 from naive import State
 from naive_planned import NaivePlanner

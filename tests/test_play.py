@@ -13,10 +13,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from lacuna import MissingObservation
-from lacuna.learning.agent import Agent
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
-from lacuna.running.play import play
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
+from lacuna.run.play import play
 from sentences import one_sentence
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.learner import act
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import VOTES, Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.learning.learner import act
-from lacuna.methods.settings import VOTES, Settings
-from lacuna.methods.table import METHODS
 
 FALSE_ALARM = 1e-9
 N = 20_000

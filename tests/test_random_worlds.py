@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lacuna.mdp.tabular import TabularMDP
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.random_worlds import random_world
 from lacuna.worlds.registry import WORLDS, make_world
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
-from lacuna.running.problems import Problem
-from lacuna.running.trials import run_trials
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trials
 
 REFERENCE = {
     ("mi-synthetic", 10): (85.2, 0.7),

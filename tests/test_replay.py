@@ -14,19 +14,19 @@ from typer.testing import CliRunner
 
 import lacuna
 from lacuna import Agent, Problem, Settings, Space, TabularMDP, make_world
-from lacuna.command import app
-from lacuna.mdp.drawing import Drawing, Ground, Scene, drawing_of
-from lacuna.methods.memory import NO_STATE
-from lacuna.methods.table import METHODS
+from lacuna.agent.memory import NO_STATE
+from lacuna.agent.methods import METHODS
+from lacuna.cli.main import app
 from lacuna.missingness import mcar
-from lacuna.replaying.encoding import pack, recording_data, stage_from, unpack
-from lacuna.replaying.page import opening_step
-from lacuna.replaying.recording import Stage, record
-from lacuna.replaying.replay import bytes_of, replay
-from lacuna.replaying.scenery import haze, world_data
-from lacuna.replaying.still import still
-from lacuna.replaying.verifying import check_page, recordings_in
-from lacuna.running.run import Run
+from lacuna.report.encoding import pack, recording_data, stage_from, unpack
+from lacuna.report.player import opening_step
+from lacuna.report.recording import Stage, record
+from lacuna.report.replay import bytes_of, replay
+from lacuna.report.scenery import haze, world_data
+from lacuna.report.still import still
+from lacuna.report.verifying import check_page, recordings_in
+from lacuna.run.run import Run
+from lacuna.worlds.mdp.drawing import Drawing, Ground, Scene, drawing_of
 from sentences import one_sentence
 
 FOG = Problem.named("lake,max_steps=40", "mfog:0.5,0.2", first_observed=False)

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from lacuna import Replay, replay
-from lacuna.replaying.recording import Stage
+from lacuna.report.recording import Stage
 from visits import PHONE, WIDE, Visit, overflow
 
 WORLD = "lake,max_steps=60"

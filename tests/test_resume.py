@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.methods import savefile
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
-from lacuna.running.run import FORM, Run
+from lacuna.agent import savefile
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
+from lacuna.run.run import FORM, Run
 from problems import READINGS, digest, lake, mechanisms, settings
 
 TESTS = Path(__file__).parent
@@ -25,7 +25,7 @@ CHUNK, CHUNKS, KILLS = 250, 300, 4
 
 RESUME_ALL = """
 import json, sys
-from lacuna.running.run import Run
+from lacuna.run.run import Run
 from problems import READINGS, digest, lake, mechanisms
 found = {}
 for reading in READINGS:
@@ -39,8 +39,8 @@ print(json.dumps(found))
 SAVE_EVERY_CHUNK = """
 import sys
 from pathlib import Path
-from lacuna.methods.settings import Settings
-from lacuna.running.run import Run
+from lacuna.agent.settings import Settings
+from lacuna.run.run import Run
 from problems import lake, mechanisms
 path, method, chunk, total = Path(sys.argv[1]), sys.argv[2], int(sys.argv[4]), int(sys.argv[5])
 mdp = lake("episodic")

@@ -12,10 +12,10 @@ from scipy import stats
 
 from commands import Call, caller
 from lacuna import Problem, Settings, run_trial
-from lacuna.comparing import run_table
-from lacuna.comparing.run_table import Reached, curve_times, interval, on_learning, reached, sparkline, t_quantile
-from lacuna.running.problems import find_problem
-from lacuna.running.trials import SeedlessTrial, run_seeds, run_trials
+from lacuna.cli import run_table
+from lacuna.cli.run_table import Reached, curve_times, interval, on_learning, reached, sparkline, t_quantile
+from lacuna.run.problems import find_problem
+from lacuna.run.repetitions import SeedlessTrial, run_seeds, run_trials
 from lacuna.study.statistics import mean_interval
 
 CORRIDOR = Problem.named("corridor,length=4,slip=0.0", "mcar:0.2")

@@ -17,15 +17,15 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from edits import TAIL
+from lacuna.agent import savefile
+from lacuna.agent.agent import Agent
+from lacuna.agent.memory import ANYWHERE
+from lacuna.agent.methods import METHODS
+from lacuna.agent.savefile import SaveFileError
+from lacuna.agent.settings import Settings
 from lacuna.kernels.counts import add
-from lacuna.learning.agent import Agent
-from lacuna.methods import savefile
-from lacuna.methods.memory import ANYWHERE
-from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar, none
-from lacuna.running.run import Run
+from lacuna.run.run import Run
 from problems import digest, lake, mechanisms
 from saved import experienced, refused, resealed, whole_body
 
@@ -177,7 +177,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path: Path) -> None:
     program = (
         "import resource, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from lacuna.learning.agent import Agent\n"
+        "from lacuna.agent.agent import Agent\n"
         "agent = Agent.load(sys.argv[1]); agent.act(); agent.learn(1.0, [0, 0, 0], False)\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {resource.RLIM_INFINITY}))\n"
         "try:\n    agent.save(sys.argv[1])\n"

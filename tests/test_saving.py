@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from edits import File
+from lacuna.agent import savefile
+from lacuna.agent.agent import FORM, Agent
+from lacuna.agent.savefile import KnownFiles, OtherKernelsWarning, SaveFileError
+from lacuna.agent.settings import Settings
 from lacuna.files import write_whole
-from lacuna.learning.agent import FORM, Agent
-from lacuna.methods import savefile
-from lacuna.methods.savefile import KnownFiles, OtherKernelsWarning, SaveFileError
-from lacuna.methods.settings import Settings
 from lacuna.missingness import none
-from lacuna.running.run import Run
+from lacuna.run.run import Run
 from lacuna.version import RESULTS_VERSION, __version__
 from problems import lake
 from saved import experienced, refused, whole_body
@@ -53,8 +53,8 @@ def in_a_process(program: str, *words: object) -> Any:
 KILLS = """
 import json, os, random, resource, signal, time
 from pathlib import Path
-from lacuna.methods import savefile
-from lacuna.learning.agent import FORM, Agent
+from lacuna.agent import savefile
+from lacuna.agent.agent import FORM, Agent
 from saved import experienced
 
 path, moment, kills = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -135,8 +135,8 @@ def test_a_killed_save_leaves_a_whole_file_and_the_next_one_tidies_up(
 RACE = """
 import json, os
 from pathlib import Path
-from lacuna.learning.agent import FORM, Agent
-from lacuna.methods.savefile import SaveFileError
+from lacuna.agent.agent import FORM, Agent
+from lacuna.agent.savefile import SaveFileError
 from saved import experienced
 
 path, rounds, writers = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import integrate, stats
 
-from lacuna.methods.settings import Settings
-from lacuna.running.measures import episode_means
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
+from lacuna.agent.settings import Settings
+from lacuna.run.measures import episode_means
+from lacuna.run.problems import Problem
+from lacuna.run.run import Run
 from lacuna.study.runner import execute
 from lacuna.study.selection import (
     COLUMNS,

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import lacuna
+from lacuna.agent import savefile
+from lacuna.agent.agent import Agent
+from lacuna.agent.learned import table_bytes
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import LATER, SETTINGS, UPDATES, VOTES, Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.learning.tables import table_bytes
-from lacuna.live import snapshot
-from lacuna.live.replay import begin_state
-from lacuna.methods import savefile
-from lacuna.methods.settings import LATER, SETTINGS, UPDATES, VOTES, Settings
-from lacuna.methods.table import METHODS
 from lacuna.missingness import mcar, none
-from lacuna.protocol.numbers import Numbers
-from lacuna.record.log import check
-from lacuna.running.imputed import ImputedObservation
-from lacuna.running.run import Run
+from lacuna.run.run import Run
+from lacuna.trial.engine import snapshot
+from lacuna.trial.engine.replay import begin_state
+from lacuna.trial.file.numbers import Numbers
+from lacuna.trial.log.chained_log import check
+from lacuna.wrappers.imputed import ImputedObservation
 from problems import READINGS, digest, lake, mechanisms
 from saved import body_of, refused
 from test_edited_files import edited, put

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from lacuna.kernels.counts import MAX_COUNT
-from lacuna.kernels.space import MAX_STATES, Space
-from lacuna.learning.agent import Agent
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import (
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import (
     EVIDENCE,
     MAX_BUDGET,
     MAX_CYCLES,
@@ -28,12 +26,14 @@ from lacuna.methods.settings import (
     VOTES,
     Settings,
 )
-from lacuna.methods.table import METHODS
+from lacuna.kernels.counts import MAX_COUNT
+from lacuna.kernels.space import MAX_STATES, Space
 from lacuna.missingness import MECHANISMS, Mechanism, by_true_state, parse
-from lacuna.running.problems import Problem
-from lacuna.running.run import DRIVERS, Run
-from lacuna.running.trials import run_trial, run_trials
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trial, run_trials
+from lacuna.run.run import DRIVERS, Run
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.tabular import TabularMDP
 from sentences import one_sentence
 
 SPACE = Space((3, 2), ("room", "door"))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.solve import Solution, evaluate, expected_steps, solve
-from lacuna.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.solve import Solution, evaluate, expected_steps, solve
+from lacuna.worlds.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.toy_text import cliff_walking_mdp, from_toy_text, taxi_mdp
 from lacuna.worlds.toys import bandit, corridor, field, loop
 

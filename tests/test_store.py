@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_and_keeps_what_was_finished(tmp_path: Path) -> None
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     limit += f"resource.setrlimit(resource.RLIMIT_FSIZE, (4000, {resource.RLIM_INFINITY})); "
     words = command("run", study, "--out", store)
-    program = limit + f"import sys; sys.argv = ['lacuna'] + {words[3:]!r}; from lacuna.command import main; main()"
+    program = limit + f"import sys; sys.argv = ['lacuna'] + {words[3:]!r}; from lacuna.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "File too large" in done.stderr

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.record.log import verify
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import StoreError
+from lacuna.trial.log.chained_log import verify
+from lacuna.trial.log.log_store import StoreError
+from lacuna.trial.log.sqlite import SqliteStore
 from trial_events import bodies, events, keys
 
 

@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 from typer.testing import CliRunner
 
-from lacuna.command import app
-from lacuna.replaying.verifying import check_page, recordings_in
+from lacuna.cli.main import app
+from lacuna.report.verifying import check_page, recordings_in
 from lacuna.story.results import SERIES, extract, results
 from lacuna.story.scenes import RATES
 from visits import PHONE, WIDE, Visit, overflow

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 import study_rows
 from commands import Call, caller, is_one_sentence
 from lacuna import Local, Store, Study, run_study
-from lacuna.report.study import About, page_of, plot, report
 from lacuna.report.study_files import as_toml, report_store
+from lacuna.report.study_report import About, page_of, plot, report
 from lacuna.study.outcomes import PER_EPISODE, PER_STEP, Outcomes
 from lacuna.study.summaries import differences, means, trial_curves
 from visits import PHONE, WIDE, Visit, draw_all, overflow

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
 from lacuna.missingness import MECHANISMS
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
+from lacuna.run.problems import Problem
+from lacuna.run.run import Run
 from lacuna.study.runner import execute, problem_of
 from lacuna.study.runs import RunSpec
 from lacuna.study.spec import Study, StudyError
@@ -433,7 +433,9 @@ COMMAND_LINES = (
 
 
 def test_the_command_gives_the_sentences_and_exit_code_2(tmp_path: Path) -> None:
-    program = "import sys; from lacuna.command import main; sys.argv = ['lacuna', 'study', 'plan', sys.argv[1]]; main()"
+    program = (
+        "import sys; from lacuna.cli.main import main; sys.argv = ['lacuna', 'study', 'plan', sys.argv[1]]; main()"
+    )
     paths = [tmp_path, tmp_path / "nowhere.toml"]
     for what in COMMAND_LINES:
         paths.append(tmp_path / f"{what}.toml")

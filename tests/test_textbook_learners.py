@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from lacuna.running.problems import Problem
+from lacuna.run.problems import Problem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 textbook: Any = import_module("model_based")

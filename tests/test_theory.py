@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 from scipy.stats import binom
 from typer.testing import CliRunner
 
-from lacuna.command import app
+from lacuna.cli.main import app
 from lacuna.theory.appendix import STATEMENTS, as_data, examine
 from lacuna.theory.bandit import (
     FIXED,

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.methods.settings import Settings
 from lacuna.missingness import mcar
-from lacuna.running import loop
-from lacuna.running import run as running
-from lacuna.running.run import Run
+from lacuna.run import loop
+from lacuna.run import run as running
+from lacuna.run.run import Run
 from lacuna.worlds.toys import corridor
 from sentences import one_sentence
 

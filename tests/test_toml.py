@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from commands import caller, is_one_sentence
-from lacuna.protocol.file import TrialFile, TrialFileError
 from lacuna.study.spec import Study, StudyError
 from lacuna.toml import MOST_PARTS, parse_toml
+from lacuna.trial.file.trial_file import TrialFile, TrialFileError
 
 DOTS = ".".join(["a"] * 100_000)
 LONG = [

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lacuna.agent import learner
+from lacuna.agent.agent import Agent
+from lacuna.agent.learner import draws_per_step
+from lacuna.agent.memory import IMPATIENCE, Memory
+from lacuna.agent.methods import EvidenceSource
+from lacuna.agent.settings import Settings
 from lacuna.kernels.philox import IMPUTATION, fill_numbers
 from lacuna.kernels.streams import Uniforms
-from lacuna.learning import learner
-from lacuna.learning.agent import Agent
-from lacuna.learning.learner import draws_per_step
-from lacuna.live.trial import Trial
-from lacuna.methods.memory import IMPATIENCE, Memory
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import EvidenceSource
-from lacuna.record.keys import key_words
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.keys import key_words
 from problems import settings
 from trial_cases import ACTIONS, SPACE, begun, contexts, trial_file
 

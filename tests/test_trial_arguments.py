@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from edits import edited
-from lacuna.live import recovery, snapshot
-from lacuna.live.recovery import recover
-from lacuna.live.replay import begin_state, replay
-from lacuna.live.trial import Trial
-from lacuna.methods.savefile import SaveFileError
-from lacuna.methods.settings import Settings
-from lacuna.protocol.file import TrialFile
-from lacuna.record import sqlite
-from lacuna.record.log import Entry, check
-from lacuna.record.memory_store import MemoryStore
-from lacuna.record.store import StoreConflictError, StoreError
+from lacuna.agent.savefile import SaveFileError
+from lacuna.agent.settings import Settings
+from lacuna.trial.engine import recovery, snapshot
+from lacuna.trial.engine.recovery import recover
+from lacuna.trial.engine.replay import begin_state, replay
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log import sqlite
+from lacuna.trial.log.chained_log import Entry, check
+from lacuna.trial.log.log_store import StoreConflictError, StoreError
+from lacuna.trial.log.memory_store import MemoryStore
 from sentences import one_sentence
 from test_trial_order import CASES, lived
 from trial_cases import begun, bodies, contexts, state_bytes, trial_file
@@ -193,7 +193,7 @@ def test_what_was_not_stored_has_not_happened(fails: set[str]) -> None:
 
 
 def test_a_snapshot_that_cannot_be_stored_keeps_nobody_from_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lacuna.live.writer.SNAPSHOT_EVERY", 3)
+    monkeypatch.setattr("lacuna.trial.engine.writer.SNAPSHOT_EVERY", 3)
     trial, store = on_failing_store()
     there, store.fails = store.snapshots(), {"snapshot"}
     seen = [trial.decide("ada", t, None) for t in range(5, 15)]

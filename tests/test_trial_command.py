@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from commands import Answer, Call, caller, is_one_sentence
-from lacuna.live.trial import Trial
+from lacuna.trial.engine.trial import Trial
 from live_trials import bodies, kinds, log_of, made, play, write_file
 from test_trial_upgrade import version
 
@@ -207,7 +207,7 @@ def test_a_busy_trial_says_so_and_can_still_be_looked_at(call: Call, begun: Path
 
 def run(*words: object, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "lacuna.command", "trial", *map(str, words)]
+    command = [sys.executable, "-m", "lacuna.cli.main", "trial", *map(str, words)]
     return subprocess.run(command, input=given, capture_output=True, check=False, env=os.environ | {"NO_COLOR": "1"})
 
 
@@ -245,7 +245,7 @@ def test_an_app_can_pipe_requests_through_one_process(begun: Path) -> None:
 
 
 def test_an_answer_comes_before_the_next_request(begun: Path) -> None:
-    command = [sys.executable, "-m", "lacuna.command", "trial", "decide", str(begun), "--stdin"]
+    command = [sys.executable, "-m", "lacuna.cli.main", "trial", "decide", str(begun), "--stdin"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -311,8 +311,8 @@ def test_replay_tells_what_differs_from_what_cannot_be_read(call: Call, tmp_path
 
 def test_a_store_that_was_rewritten_with_a_new_chain_is_found(call: Call, tmp_path: Path) -> None:
     """The chain holds, as whoever rewrites a log can do; what was computed does not."""
-    from lacuna.record.log import START, check, make_entry
-    from lacuna.record.sqlite import SqliteStore
+    from lacuna.trial.log.chained_log import START, check, make_entry
+    from lacuna.trial.log.sqlite import SqliteStore
 
     store = made(tmp_path)
     with SqliteStore.open(store, write=False) as opened:
@@ -390,8 +390,8 @@ def test_status_and_export_look_at_a_trial_that_runs(call: Call, begun: Path, tm
 
 def test_nothing_heavy_is_imported_for_help() -> None:
     code = (
-        "import sys, lacuna.audit.command; "
-        "print([name for name in ('lacuna.live.trial', 'sqlite3', 'polars') if name in sys.modules])"
+        "import sys, lacuna.cli.trial_commands; "
+        "print([name for name in ('lacuna.trial.engine.trial', 'sqlite3', 'polars') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"[]\n"

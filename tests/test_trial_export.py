@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 
 from lacuna.files import write_whole
-from lacuna.live.trial import Trial
-from lacuna.protocol.file import TrialFile
-from lacuna.record import export as export_module
-from lacuna.record.codebook import FILES
-from lacuna.record.events import file_of
-from lacuna.record.export import export
-from lacuna.record.log import LogError, read_log
-from lacuna.record.summary import summary, summary_text
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log import export as export_module
+from lacuna.trial.log.chained_log import LogError, read_log
+from lacuna.trial.log.codebook import FILES
+from lacuna.trial.log.events import file_of
+from lacuna.trial.log.export import export
+from lacuna.trial.log.summary import summary, summary_text
 from trial_runs import THREE, Noted, Runner, clock, trial_file
 
 NAMES = ["codebook.json", "codebook.md", "decisions.parquet", "decisions.csv", "log.jsonl"]

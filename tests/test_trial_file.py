@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lacuna.methods.settings import DEFAULT, Settings
-from lacuna.methods.table import METHODS, YARDSTICKS
-from lacuna.protocol.declared import BurnIn, Rule, Wait
-from lacuna.protocol.file import TrialFile, TrialFileError
-from lacuna.protocol.tables import TABLES
+from lacuna.agent.methods import METHODS, YARDSTICKS
+from lacuna.agent.settings import DEFAULT, Settings
+from lacuna.trial.file.declared import BurnIn, Rule, Wait
+from lacuna.trial.file.file_tables import TABLES
+from lacuna.trial.file.trial_file import TrialFile, TrialFileError
 from sentences import one_sentence
 
 GOOD = """\

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.audit.log_commands import MOST_OF_ARGUMENT, text_of
-from lacuna.audit.pipe import answers
-from lacuna.audit.replays import audit
-from lacuna.live.sources import read_mapping, read_source
-from lacuna.live.trial import Trial
-from lacuna.protocol.file import TrialFile
-from lacuna.record.keys import DrawsKey
-from lacuna.record.log import verify
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import StoreError
+from lacuna.cli.pipe import answers
+from lacuna.cli.trial_log_commands import MOST_OF_ARGUMENT, text_of
+from lacuna.trial.audits.replays import audit
+from lacuna.trial.engine.sources import read_mapping, read_source
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log.chained_log import verify
+from lacuna.trial.log.keys import DrawsKey
+from lacuna.trial.log.log_store import StoreError
+from lacuna.trial.log.sqlite import SqliteStore
 from live_trials import kinds, write_file
 from sentences import one_sentence
 from trial_events import body
@@ -60,8 +60,8 @@ WRITER = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import StoreError
+from lacuna.trial.log.sqlite import SqliteStore
+from lacuna.trial.log.log_store import StoreError
 from trial_events import body
 store = SqliteStore.create({path!r}, "walk")
 for seq in range(1000):

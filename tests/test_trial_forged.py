@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from lacuna.audit.redaction import redact
-from lacuna.audit.replays import audit
-from lacuna.live.replay import ReplayError, replay
-from lacuna.live.trial import Trial
-from lacuna.record.events import Form, Reader, file_of
-from lacuna.record.export import export
-from lacuna.record.keys import Secret
-from lacuna.record.log import LogError
-from lacuna.record.store import StoreError
-from lacuna.record.summary import summary
+from lacuna.trial.audits.redaction import redact
+from lacuna.trial.audits.replays import audit
+from lacuna.trial.engine.replay import ReplayError, replay
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.chained_log import LogError
+from lacuna.trial.log.events import Form, Reader, file_of
+from lacuna.trial.log.export import export
+from lacuna.trial.log.keys import Secret
+from lacuna.trial.log.log_store import StoreError
+from lacuna.trial.log.summary import summary
 from live_trials import write_file
 from log_edits import Bodies, Example, chained, edited, examples, try_log
 from sentences import one_sentence

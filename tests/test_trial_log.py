@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lacuna.record import log
-from lacuna.record.log import (
+from lacuna.trial.log import chained_log as log
+from lacuna.trial.log.chained_log import (
     DEEPEST,
     MOST_BYTES,
     START,

@@ -10,17 +10,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lacuna.audit import replays
-from lacuna.live import snapshot
-from lacuna.live.ledger import BY_DEFAULT, OUTSIDE
-from lacuna.live.recovery import secret_path
-from lacuna.live.replay import begin_state, replay
-from lacuna.live.trial import Trial
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS
-from lacuna.record.keys import Secret
-from lacuna.record.log import check
-from lacuna.record.sqlite import SqliteStore
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import Settings
+from lacuna.trial.audits import replays
+from lacuna.trial.engine import snapshot
+from lacuna.trial.engine.ledger import BY_DEFAULT, OUTSIDE
+from lacuna.trial.engine.recovery import secret_path
+from lacuna.trial.engine.replay import begin_state, replay
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.chained_log import check
+from lacuna.trial.log.keys import Secret
+from lacuna.trial.log.sqlite import SqliteStore
 from trial_cases import begun, bodies, state_bytes, trial_file
 
 FULL = {"time": 1, "home": 0, "mood": 2}

@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from lacuna.live.trial import Trial
-from lacuna.protocol.file import TrialFile
-from lacuna.record.export import export
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log.export import export
 from trial_runs import THREE, Runner, clock, trial_file
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "trial_analysis.ipynb"

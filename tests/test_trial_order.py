@@ -16,11 +16,11 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numba import typeof
 
+from lacuna.agent.settings import Settings
 from lacuna.kernels.compiled import typed
-from lacuna.live.recovery import recover
-from lacuna.live.trial import Trial
-from lacuna.live.writer import Writer
-from lacuna.methods.settings import Settings
+from lacuna.trial.engine.recovery import recover
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.engine.writer import Writer
 from trial_cases import ACTIONS, begun, bodies, contexts, trial_file
 
 PEOPLE = ("ada", "ben", "eve", "kim")
@@ -148,7 +148,7 @@ def test_every_step_has_the_types_for_which_its_kernel_was_compiled(
 
         return look
 
-    monkeypatch.setattr("lacuna.live.state.typed", watched)
+    monkeypatch.setattr("lacuna.trial.engine.state.typed", watched)
     trial = lived(case, np.random.default_rng(0))
     trial.snapshot()
     state = recover(trial.store, trial.secret.draws_key)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.audit import redaction
-from lacuna.audit.redaction import redact
-from lacuna.audit.replays import audit
-from lacuna.live.replay import RedactedError, replay
-from lacuna.live.snapshot import to_bytes
-from lacuna.live.trial import Trial
-from lacuna.record.log import verify
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import StoreError
+from lacuna.trial.audits import redaction
+from lacuna.trial.audits.redaction import redact
+from lacuna.trial.audits.replays import audit
+from lacuna.trial.engine.replay import RedactedError, replay
+from lacuna.trial.engine.snapshot import to_bytes
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.chained_log import verify
+from lacuna.trial.log.log_store import StoreError
+from lacuna.trial.log.sqlite import SqliteStore
 from live_trials import bodies, content, kinds, log_of, made, play, write_file
 from sentences import one_sentence
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from lacuna.audit.replays import audit
-from lacuna.live.recovery import secret_path
-from lacuna.live.snapshot import to_bytes
-from lacuna.live.sources import read_source
-from lacuna.live.trial import Trial
-from lacuna.record.log import check, make_entry, read_log, write_log
-from lacuna.record.sqlite import SqliteStore
+from lacuna.trial.audits.replays import audit
+from lacuna.trial.engine.recovery import secret_path
+from lacuna.trial.engine.snapshot import to_bytes
+from lacuna.trial.engine.sources import read_source
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.chained_log import check, make_entry, read_log, write_log
+from lacuna.trial.log.sqlite import SqliteStore
 from live_trials import bodies, log_of, made, play, write_file
 from sentences import one_sentence
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.record import sqlite_file
-from lacuna.record.log import START, Entry, Head, LogError, make_entry, verify
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import Store, StoreBusyError, StoreConflictError, StoreError, sqlite_path
+from lacuna.trial.log import sqlite_file
+from lacuna.trial.log.chained_log import START, Entry, Head, LogError, make_entry, verify
+from lacuna.trial.log.log_store import Store, StoreBusyError, StoreConflictError, StoreError, sqlite_path
+from lacuna.trial.log.sqlite import SqliteStore
 from sentences import one_sentence
 from trial_events import bodies, body, events, keys, pseudonym
 
@@ -167,7 +167,7 @@ def test_a_second_writer_is_refused_and_readers_are_not(path: Path, store: Sqlit
 def test_without_the_lock_the_second_writer_changes_nothing_and_is_told(
     path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lacuna.record.sqlite_file.fcntl.flock", lambda *_: None)
+    monkeypatch.setattr("lacuna.trial.log.sqlite_file.fcntl.flock", lambda *_: None)
     whole = grow(store, 5)
     with SqliteStore.open(path) as second:
         mine, other = events(2, store.head), [make_entry(store.head, body(5, action=7))]
@@ -181,9 +181,9 @@ def test_without_the_lock_the_second_writer_changes_nothing_and_is_told(
 
 RIVAL = """
 import sys, trial_events
-from lacuna.record import sqlite_file
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import StoreConflictError
+from lacuna.trial.log import sqlite_file
+from lacuna.trial.log.sqlite import SqliteStore
+from lacuna.trial.log.log_store import StoreConflictError
 sqlite_file.fcntl.flock = lambda *_: None
 done = 0
 while done < 40:
@@ -220,7 +220,7 @@ def environment() -> dict[str, str]:
 # Prints the end of the log whenever an append has returned.
 WRITER = """
 import sys, trial_events
-from lacuna.record.sqlite import SqliteStore
+from lacuna.trial.log.sqlite import SqliteStore
 store = SqliteStore.open(sys.argv[1])
 print(store.head.seq, store.head.chain.hex(), flush=True)
 n = 0
@@ -260,7 +260,7 @@ def test_nothing_acknowledged_is_lost_in_30_kills(path: Path, store: SqliteStore
 
 
 def test_a_maker_that_is_killed_leaves_a_whole_store_or_none(path: Path) -> None:
-    program = "import sys; from lacuna.record.sqlite import SqliteStore; print(flush=True); "
+    program = "import sys; from lacuna.trial.log.sqlite import SqliteStore; print(flush=True); "
     program += "SqliteStore.create(sys.argv[1], 'walk')"
     chance = random.Random(5)
     for _ in range(10):

@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lacuna.live.ledger import ABSENT, BY_DEFAULT, CLOSED, CREDITED, OUTSIDE
-from lacuna.live.replay import replay
-from lacuna.live.state import TrialState
-from lacuna.live.trial import Trial
-from lacuna.protocol.file import TrialFile
-from lacuna.record.history import History
-from lacuna.record.log import LogError, make_entry
-from lacuna.record.table import columns, decision_table
+from lacuna.trial.engine.ledger import ABSENT, BY_DEFAULT, CLOSED, CREDITED, OUTSIDE
+from lacuna.trial.engine.replay import replay
+from lacuna.trial.engine.state import TrialState
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log.chained_log import LogError, make_entry
+from lacuna.trial.log.decision_table import columns, decision_table
+from lacuna.trial.log.decisions import History
 from trial_runs import THREE, Runner, clock, trial_file
 
 CASES: dict[str, dict[str, Any]] = {

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lacuna.live.replay import ReplayError, replay
-from lacuna.record.keys import DrawsKey
-from lacuna.record.log import START, Entry, LogError, check, checked, make_entry, read_log, write_log
-from lacuna.record.store import Store
+from lacuna.trial.engine.replay import ReplayError, replay
+from lacuna.trial.log.chained_log import START, Entry, LogError, check, checked, make_entry, read_log, write_log
+from lacuna.trial.log.keys import DrawsKey
+from lacuna.trial.log.log_store import Store
 from sentences import one_sentence
 from test_trial_order import CASES, lived
 from trial_cases import bodies, state_bytes

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from lacuna.live.ledger import ABSENT, BY_DEFAULT, CLOSED, CREDITED, OUTSIDE, TAUGHT
-from lacuna.live.replay import replay
-from lacuna.live.trial import Trial
-from lacuna.methods.settings import Settings
-from lacuna.record.keys import key_words, words
+from lacuna.agent.settings import Settings
+from lacuna.trial.engine.ledger import ABSENT, BY_DEFAULT, CLOSED, CREDITED, OUTSIDE, TAUGHT
+from lacuna.trial.engine.replay import replay
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.keys import key_words, words
 from naive_trial import NaiveTrial, Refused, Rules
 from sentences import one_sentence
 from trial_cases import ACTIONS, SPACE, START, state_bytes, trial_file

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from lacuna.audit.replays import audit
-from lacuna.audit.upgrade import upgrade
+from lacuna.agent import savefile
 from lacuna.kernels.meaning import digest_of
-from lacuna.live.recovery import OtherKernelsError, read_secret
-from lacuna.live.replay import ReplayError
-from lacuna.live.snapshot import FORM, to_bytes
-from lacuna.live.state import TrialState
-from lacuna.live.trial import Trial
-from lacuna.methods import savefile
-from lacuna.record.sqlite import SqliteStore
-from lacuna.record.store import StoreBusyError, StoreError
+from lacuna.trial.audits.replays import audit
+from lacuna.trial.audits.upgrade import upgrade
+from lacuna.trial.engine.recovery import OtherKernelsError, read_secret
+from lacuna.trial.engine.replay import ReplayError
+from lacuna.trial.engine.snapshot import FORM, to_bytes
+from lacuna.trial.engine.state import TrialState
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.log_store import StoreBusyError, StoreError
+from lacuna.trial.log.sqlite import SqliteStore
 from live_trials import bodies, kinds, log_of, made, play
 from sentences import one_sentence
 

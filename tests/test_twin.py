@@ -11,16 +11,16 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import UPDATES, VOTES, Settings
+from lacuna.agent.voting import action_probabilities
 from lacuna.kernels.codes import unpack
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import UPDATES, VOTES, Settings
-from lacuna.methods.table import METHODS
-from lacuna.methods.voting import action_probabilities
 from lacuna.missingness import mcar
-from lacuna.running.loop import Trace
-from lacuna.running.run import Run
+from lacuna.run.loop import Trace
+from lacuna.run.run import Run
+from lacuna.worlds.mdp.tabular import TabularMDP
 from naive import SAMPLE, NaiveLearner, Path, State
 from problems import READINGS, Numbers, follower, lake, mechanisms, settings, with_none
 

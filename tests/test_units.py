@@ -10,7 +10,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 import naive_allocation as naive
-from lacuna.live.units import UNITS, nearest_units, share_out
+from lacuna.trial.engine.units import UNITS, nearest_units, share_out
 
 
 @st.composite

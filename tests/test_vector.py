@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lacuna import BinnedObservation, FactoredObservation, MissingObservation, VectorMissingObservation
-from lacuna.mdp.environment import TabularEnv
 from lacuna.missingness import Mechanism, RateBy, mcar
-from lacuna.missingness.cover import Encoding
+from lacuna.worlds.mdp.tabular_env import TabularEnv
 from lacuna.worlds.registry import make_world
+from lacuna.wrappers.cover import Encoding
 from test_wrapper import Show, plain
 
 LAKE = make_world("lake")

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Stream
-from lacuna.mdp.environment import TabularEnv
-from lacuna.missingness import Mechanism, MissingObservation, RateBy, mcar, mcolor, mfog, parse
-from lacuna.missingness.cover import Encoding
+from lacuna.missingness import Mechanism, RateBy, mcar, mcolor, mfog, parse
 from lacuna.missingness.mechanism import hide
+from lacuna.worlds.mdp.tabular_env import TabularEnv
 from lacuna.worlds.registry import WORLDS, make_world
+from lacuna.wrappers import MissingObservation
+from lacuna.wrappers.cover import Encoding
 from test_missingness import SPACE, every_mechanism
 
 IDS = [world.env_id for world in WORLDS.values()]

@@ -11,8 +11,8 @@ import pytest
 
 import lacuna
 from lacuna import MissingObservation, Settings, VectorMissingObservation
-from lacuna.learning.own_method import find_method
-from lacuna.running.problems import Problem
+from lacuna.agent.own_method import find_method
+from lacuna.run.problems import Problem
 from sentences import one_sentence
 
 

@@ -14,22 +14,22 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.methods import METHODS, YARDSTICKS
+from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.mdp.solve import solve
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.methods.settings import Settings
-from lacuna.methods.table import METHODS, YARDSTICKS
 from lacuna.missingness import parse
-from lacuna.running.problems import Problem
-from lacuna.running.run import Run
-from lacuna.running.trials import run_trial, run_trials
-from lacuna.running.yardstick import Yardstick
+from lacuna.run.problems import Problem
+from lacuna.run.repetitions import run_trial, run_trials
+from lacuna.run.run import Run
+from lacuna.run.yardstick import Yardstick
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_study
 from lacuna.study.spec import Study, StudyError
 from lacuna.study.store import Store
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.solve import solve
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import make_world
 from lacuna.worlds.toys import corridor
 from problems import READINGS, lake, mechanisms

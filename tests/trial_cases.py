@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
-from lacuna.live import snapshot
-from lacuna.live.state import TrialState
-from lacuna.live.trial import Trial
-from lacuna.methods.settings import Settings
-from lacuna.protocol.file import TrialFile
-from lacuna.record.log import check
-from lacuna.record.store import Store
+from lacuna.trial.engine import snapshot
+from lacuna.trial.engine.state import TrialState
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log.chained_log import check
+from lacuna.trial.log.log_store import Store
 
 ACTIONS = ("nothing", "prompt", "call")
 SPACE = Space((3, 2, 4), ("time", "home", "mood"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from lacuna.record.log import START, Entry, Head, make_entry, parse
+from lacuna.trial.log.chained_log import START, Entry, Head, make_entry, parse
 
 
 def pseudonym(i: int) -> str:

@@ -21,13 +21,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from lacuna.live import writer as live
-from lacuna.live.recovery import open_store, secret_path
-from lacuna.live.replay import replay
-from lacuna.live.trial import Trial
-from lacuna.methods.settings import Settings
-from lacuna.record.keys import Secret
-from lacuna.record.log import check
+from lacuna.agent.settings import Settings
+from lacuna.trial.engine import writer as live
+from lacuna.trial.engine.recovery import open_store, secret_path
+from lacuna.trial.engine.replay import replay
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.chained_log import check
+from lacuna.trial.log.keys import Secret
 from trial_cases import contexts, state_bytes, trial_file
 
 PEOPLE, LONGEST = 7, 0.12

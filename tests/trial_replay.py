@@ -22,14 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
-from lacuna.live import snapshot
-from lacuna.live.recovery import open_store, recover, secret_path
-from lacuna.live.replay import begin_state, replay
-from lacuna.live.state import TrialState
-from lacuna.live.trial import Trial
-from lacuna.record.keys import DrawsKey, Secret
-from lacuna.record.log import Entry, check
-from lacuna.record.store import Store
+from lacuna.trial.engine import snapshot
+from lacuna.trial.engine.recovery import open_store, recover, secret_path
+from lacuna.trial.engine.replay import begin_state, replay
+from lacuna.trial.engine.state import TrialState
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.log.chained_log import Entry, check
+from lacuna.trial.log.keys import DrawsKey, Secret
+from lacuna.trial.log.log_store import Store
 from trial_cases import contexts, ticking, trial_file
 
 DECISIONS, FIRST, BATCH = 100_000, 2000, 2000

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from lacuna.live.trial import Trial
-from lacuna.protocol.file import TrialFile
-from lacuna.record.log import check
+from lacuna.trial.engine.trial import Trial
+from lacuna.trial.file.trial_file import TrialFile
+from lacuna.trial.log.chained_log import check
 
 TEXT = """
 [trial]

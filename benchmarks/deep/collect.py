@@ -25,7 +25,7 @@ from lacuna.files import write_whole
 from lacuna.frontier.deep_learners import CHOSEN_ON, LEARNERS, PARTS, WORLDS, chart, extract, parts, reported
 from lacuna.frontier.deep_learners import VIEWS as SEEN_AS
 from lacuna.quantities import number_text
-from lacuna.report.files import spec_of
+from lacuna.report.chart_files import spec_of
 from lacuna.study.statistics import mean_interval
 
 ROOT = Path(__file__).parents[2]

@@ -14,39 +14,42 @@ from lacuna.version import __version__
 from lacuna.worlds.registry import make_world
 
 if TYPE_CHECKING:
+    from lacuna.agent.agent import Agent
+    from lacuna.agent.binning import Binning
+    from lacuna.agent.methods import METHODS, YARDSTICKS
+    from lacuna.agent.own_method import AgentLike, OwnMethod
+    from lacuna.agent.settings import DEFAULT, UNPLANNED, Settings
     from lacuna.checks import check_agent, check_mechanism, check_world
-    from lacuna.comparing.compare import compare
-    from lacuna.comparing.comparison import Comparison
-    from lacuna.fitting.fitted import FittedMissingness, from_masks
     from lacuna.kernels.space import Space
-    from lacuna.learning.agent import Agent
-    from lacuna.learning.own_method import AgentLike, OwnMethod
-    from lacuna.live.trial import Trial
-    from lacuna.mdp.environment import TabularEnv
-    from lacuna.mdp.solve import evaluate, solve
-    from lacuna.mdp.tabular import TabularMDP
-    from lacuna.methods.settings import DEFAULT, UNPLANNED, Settings
-    from lacuna.methods.table import METHODS, YARDSTICKS
-    from lacuna.missingness import CarriedObservation, Mechanism, MissingObservation, VectorMissingObservation
-    from lacuna.observing import (
-        BinnedObservation,
-        Binning,
-        DelayedObservation,
-        FactoredObservation,
-        NoisyObservation,
-    )
-    from lacuna.protocol.file import TrialFile
-    from lacuna.replaying.replay import Replay, replay
-    from lacuna.running.imputed import ImputedObservation
-    from lacuna.running.play import play
-    from lacuna.running.problems import Problem
-    from lacuna.running.run import Run
-    from lacuna.running.trials import run_trial, run_trials
+    from lacuna.missingness import Mechanism
+    from lacuna.missingness.fitting.fitted import FittedMissingness, from_masks
+    from lacuna.report.compare import compare
+    from lacuna.report.comparison import Comparison
+    from lacuna.report.replay import Replay, replay
+    from lacuna.run.play import play
+    from lacuna.run.problems import Problem
+    from lacuna.run.repetitions import run_trial, run_trials
+    from lacuna.run.run import Run
     from lacuna.study.engines import Local
     from lacuna.study.runner import run_study
     from lacuna.study.spec import Study
     from lacuna.study.store import Store
+    from lacuna.trial.engine.trial import Trial
+    from lacuna.trial.file.trial_file import TrialFile
     from lacuna.worlds.lake import Lake
+    from lacuna.worlds.mdp.solve import evaluate, solve
+    from lacuna.worlds.mdp.tabular import TabularMDP
+    from lacuna.worlds.mdp.tabular_env import TabularEnv
+    from lacuna.wrappers import (
+        BinnedObservation,
+        CarriedObservation,
+        DelayedObservation,
+        FactoredObservation,
+        MissingObservation,
+        NoisyObservation,
+        VectorMissingObservation,
+    )
+    from lacuna.wrappers.imputed import ImputedObservation
 
 __all__ = [
     "DEFAULT",
@@ -98,50 +101,50 @@ __all__ = [
 ]
 
 _HOME = {
-    "Agent": "learning.agent",
-    "AgentLike": "learning.own_method",
-    "BinnedObservation": "observing",
-    "Binning": "observing",
-    "CarriedObservation": "missingness",
+    "Agent": "agent.agent",
+    "AgentLike": "agent.own_method",
+    "BinnedObservation": "wrappers",
+    "Binning": "agent.binning",
+    "CarriedObservation": "wrappers",
     "check_agent": "checks",
     "check_mechanism": "checks",
     "check_world": "checks",
-    "compare": "comparing.compare",
-    "Comparison": "comparing.comparison",
-    "DEFAULT": "methods.settings",
-    "DelayedObservation": "observing",
-    "evaluate": "mdp.solve",
-    "FactoredObservation": "observing",
-    "FittedMissingness": "fitting.fitted",
-    "from_masks": "fitting.fitted",
-    "ImputedObservation": "running.imputed",
+    "compare": "report.compare",
+    "Comparison": "report.comparison",
+    "DEFAULT": "agent.settings",
+    "DelayedObservation": "wrappers",
+    "evaluate": "worlds.mdp.solve",
+    "FactoredObservation": "wrappers",
+    "FittedMissingness": "missingness.fitting.fitted",
+    "from_masks": "missingness.fitting.fitted",
+    "ImputedObservation": "wrappers",
     "Lake": "worlds.lake",
     "Local": "study.engines",
     "Mechanism": "missingness",
-    "METHODS": "methods.table",
-    "MissingObservation": "missingness",
-    "NoisyObservation": "observing",
-    "OwnMethod": "learning.own_method",
-    "play": "running.play",
-    "Problem": "running.problems",
-    "Replay": "replaying.replay",
-    "replay": "replaying.replay",
-    "Run": "running.run",
+    "METHODS": "agent.methods",
+    "MissingObservation": "wrappers",
+    "NoisyObservation": "wrappers",
+    "OwnMethod": "agent.own_method",
+    "play": "run.play",
+    "Problem": "run.problems",
+    "Replay": "report.replay",
+    "replay": "report.replay",
+    "Run": "run.run",
     "run_study": "study.runner",
-    "run_trial": "running.trials",
-    "run_trials": "running.trials",
-    "Settings": "methods.settings",
-    "solve": "mdp.solve",
+    "run_trial": "run.repetitions",
+    "run_trials": "run.repetitions",
+    "Settings": "agent.settings",
+    "solve": "worlds.mdp.solve",
     "Space": "kernels.space",
     "Store": "study.store",
     "Study": "study.spec",
-    "TabularEnv": "mdp.environment",
-    "TabularMDP": "mdp.tabular",
-    "Trial": "live.trial",
-    "TrialFile": "protocol.file",
-    "UNPLANNED": "methods.settings",
-    "VectorMissingObservation": "missingness",
-    "YARDSTICKS": "methods.table",
+    "TabularEnv": "worlds.mdp.tabular_env",
+    "TabularMDP": "worlds.mdp.tabular",
+    "Trial": "trial.engine.trial",
+    "TrialFile": "trial.file.trial_file",
+    "UNPLANNED": "agent.settings",
+    "VectorMissingObservation": "wrappers",
+    "YARDSTICKS": "agent.methods",
 }
 """Where each public name is defined; it is imported from there when it is first used."""
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacuna.agent.agent import Agent
+from lacuna.agent.own_method import AgentLike
+from lacuna.agent.settings import Settings
 from lacuna.checks.chance import FALSE_ALARM, CheckFailedError, Integers
 from lacuna.kernels.space import Space
-from lacuna.learning.agent import Agent
-from lacuna.learning.own_method import AgentLike
-from lacuna.methods.settings import Settings
 
 _STEPS = 200
 _STRETCH, _STRETCHES = 1500, 8

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from lacuna.checks.chance import DRAWS, CheckFailedError, Integers, improbable, sample_of
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.streams import Stream, Uniforms
-from lacuna.missingness.cover import Encoding
 from lacuna.missingness.mechanism import Hiding, Mechanism, RateBy, hide
-from lacuna.missingness.wrapper import MissingObservation
 from lacuna.validation import of_kind
+from lacuna.wrappers.cover import Encoding
+from lacuna.wrappers.missing import MissingObservation
 
 
 def check_mechanism(mechanism: Mechanism, seed: int = 0) -> None:

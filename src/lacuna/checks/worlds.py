@@ -13,11 +13,11 @@ from scipy.sparse import csr_array
 from lacuna.checks.chance import DRAWS, CheckFailedError, Integers, improbable, sample_of
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.streams import Stream, Uniforms
-from lacuna.mdp.dynamics import move
-from lacuna.mdp.environment import TabularEnv
-from lacuna.mdp.solve import reached, start_flags
-from lacuna.mdp.tabular import Dynamics, TabularMDP
 from lacuna.validation import of_kind
+from lacuna.worlds.mdp.dynamics import move
+from lacuna.worlds.mdp.solve import reached, start_flags
+from lacuna.worlds.mdp.tabular import Dynamics, TabularMDP
+from lacuna.worlds.mdp.tabular_env import TabularEnv
 
 _STEPS = 300
 

@@ -16,8 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from lacuna.methods.settings import DEFAULT, SETTINGS
-from lacuna.methods.table import YARDSTICKS
+from lacuna.agent.methods import YARDSTICKS
+from lacuna.agent.settings import DEFAULT, SETTINGS
 from lacuna.study.selection import with_open_episode
 from lacuna.study.spec import Study
 from lacuna.study.statistics import LEVEL, Interval, holm, mean_interval, paired_difference, paired_p_value

@@ -19,11 +19,11 @@ from markupsafe import Markup
 from lacuna.quantities import counted
 from lacuna.report import axes
 from lacuna.report.axes import Floor, Panel
-from lacuna.report.files import spec_of
+from lacuna.report.chart_files import spec_of
+from lacuna.report.html_tables import Cell, Text, cards, interval_cell, joined, table
 from lacuna.report.page import Figure, Section, details, paragraphs
 from lacuna.report.panels import chart_of
 from lacuna.report.styles import BLACK, BLUE, DASHED, DOTTED, GREEN, SOLID, VERMILION, Style
-from lacuna.report.tables import Cell, Text, cards, interval_cell, joined, table
 from lacuna.study.statistics import LEVEL, holm, mean_interval, paired_difference, paired_p_value
 
 Against = Literal["steps", "seconds"]

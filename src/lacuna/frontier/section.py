@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lacuna.methods.table import NAMED
+from lacuna.agent.methods import NAMED
+from lacuna.report.html_tables import Cell, Text, interval_cell, table
 from lacuna.report.page import Section, details, paragraphs
-from lacuna.report.tables import Cell, Text, interval_cell, table
 from lacuna.study.statistics import Interval
 
 FILE = "frontier.json"

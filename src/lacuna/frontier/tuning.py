@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from lacuna.agent.settings import SETTINGS
 from lacuna.frontier.cells import KNOWING, PER_EPISODE, Cell, with_series
-from lacuna.methods.settings import SETTINGS
 from lacuna.study.selection import COLUMNS, HYPER_PARAMETERS, METHOD, Draw, choose, with_open_episode
 from lacuna.study.spec import Study
 

@@ -1,4 +1,4 @@
-"""What hides parts of the state: mechanisms as arrays, their labels, and the Gymnasium wrapper.
+"""What hides parts of the state: mechanisms as arrays, their labels, and mechanisms fitted to a log.
 
 A file here that declares a mechanism (`registry.mechanism`) is found by itself.
 """
@@ -8,26 +8,20 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from lacuna.missingness.carried import CarriedObservation
 from lacuna.missingness.constructors import after_actions, bursts, late, mcar, mcolor, mfog, none, whole
 from lacuna.missingness.empirical import by_seen, pattern_shares
 from lacuna.missingness.label import Classification, Label
 from lacuna.missingness.mechanism import Mechanism, RateBy
-from lacuna.missingness.registry import MECHANISMS, parse
+from lacuna.missingness.rates import by_component, by_state, by_true_state
 from lacuna.missingness.self_report import self_report
-from lacuna.missingness.tables import by_component, by_state, by_true_state
-from lacuna.missingness.vector import VectorMissingObservation
-from lacuna.missingness.wrapper import MissingObservation
+from lacuna.missingness.texts import MECHANISMS, parse
 
 __all__ = [
     "MECHANISMS",
-    "CarriedObservation",
     "Classification",
     "Label",
     "Mechanism",
-    "MissingObservation",
     "RateBy",
-    "VectorMissingObservation",
     "after_actions",
     "bursts",
     "by_component",

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.missingness.mechanism import MAX_DELAY, Mechanism
-from lacuna.missingness.registry import as_numbers, mechanism, parse
-from lacuna.missingness.tables import (
+from lacuna.missingness.rates import (
     Rates,
     Where,
     by_component,
@@ -26,7 +24,9 @@ from lacuna.missingness.tables import (
     space_of,
     written,
 )
+from lacuna.missingness.texts import as_numbers, mechanism, parse
 from lacuna.validation import number, shown, whole_number
+from lacuna.worlds.mdp.tabular import TabularMDP
 
 MAX_BURST_COMPONENTS = 8
 

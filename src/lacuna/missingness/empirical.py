@@ -11,8 +11,8 @@ import numpy as np
 
 from lacuna.kernels.space import Space
 from lacuna.missingness.mechanism import Mechanism, RateBy
-from lacuna.missingness.registry import as_number, as_numbers, mechanism
-from lacuna.missingness.tables import Rates, Where, empty_table, rate_of_each, space_of, written
+from lacuna.missingness.rates import Rates, Where, empty_table, rate_of_each, space_of, written
+from lacuna.missingness.texts import as_number, as_numbers, mechanism
 from lacuna.validation import number, shown
 
 MAX_PATTERNS = 1024

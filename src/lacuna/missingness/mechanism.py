@@ -23,9 +23,9 @@ from lacuna import display
 from lacuna.kernels.compiled import kernel
 from lacuna.kernels.space import Space
 from lacuna.kernels.streams import Uniforms, draw
-from lacuna.mdp.tabular import first_of, frozen_copy
 from lacuna.missingness.label import LABELS, Classification, Label, classify
 from lacuna.validation import number, shown, whole_number
+from lacuna.worlds.mdp.tabular import first_of, frozen_copy
 
 MAX_DELAY = 1000
 

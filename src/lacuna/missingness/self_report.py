@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lacuna.missingness.mechanism import Mechanism, RateBy
-from lacuna.missingness.registry import mechanism
-from lacuna.missingness.tables import Rates, Where, checked_rates, empty_table, space_of
+from lacuna.missingness.rates import Rates, Where, checked_rates, empty_table, space_of
+from lacuna.missingness.texts import mechanism
 from lacuna.validation import number
 
 ASKED = ("stress", "burden")

@@ -15,9 +15,8 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from lacuna.agent.settings import Settings
 from lacuna.frontier.deep_learners import LAKE_FLOOR
-from lacuna.mdp.solve import solve
-from lacuna.methods.settings import Settings
 from lacuna.paper.comparison import KNOWING, OURS, REACHABLE
 from lacuna.paper.evidence import (
     ALL_METHODS,
@@ -44,10 +43,11 @@ from lacuna.report.axes import Panel
 from lacuna.report.findings import Lead, count_leads, on_lead
 from lacuna.report.panels import chart_of
 from lacuna.report.styles import BLACK, BLUE, DASHED, INK, ORANGE, SOLID, Style
-from lacuna.running.trials import EARLY as FIRST_STEPS
+from lacuna.run.repetitions import EARLY as FIRST_STEPS
 from lacuna.study.selection import MEASURES
 from lacuna.study.statistics import mean_interval
 from lacuna.worlds.lake import Lake
+from lacuna.worlds.mdp.solve import solve
 
 _SHOWN: dict[str, tuple[str, Literal["linear", "log", "share"]]] = {
     REWARD: ("Total reward", "linear"), WATER: ("Steps in water (log)", "log"), PATH: ("Path length (log)", "log"),

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lacuna.study.command import checked_workers, display
-
 if TYPE_CHECKING:
     from lacuna.paper.reproduce import Watch
     from lacuna.paper.verdicts import Finding
@@ -39,8 +37,9 @@ def paper(
 ) -> None:
     """Reproduce the paper: run its studies, judge its claims, draw its figures, write one page. Stop it at any time."""
     from lacuna.paper.reproduce import Request, RunsFailedError, gather, write_up
+    from lacuna.run.repetitions import threads
 
-    workers = checked_workers(workers)
+    workers = threads(workers)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out is {out}, which is not a folder")
     try:
@@ -85,6 +84,8 @@ def summary(findings: Sequence[Finding]) -> str:
 @contextmanager
 def _watching() -> Iterator[Watch]:
     """Announce the start; on a terminal, show the progress."""
+    from lacuna.study.watching import shown_on_terminal
+
     with ExitStack() as shown:
         show: dict[str, Callable[[Progress], None]] = {}
 
@@ -93,7 +94,7 @@ def _watching() -> Iterator[Watch]:
                 shown.close()
                 show.clear()
                 typer.echo(f"{what}: {progress.total:,} runs, {progress.total - progress.done:,} to make", err=True)
-                show[what] = shown.enter_context(display(what))
+                show[what] = shown.enter_context(shown_on_terminal(what))
             show[what](progress)
 
         yield watch

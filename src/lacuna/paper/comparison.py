@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.methods.settings import UNPLANNED, Settings
-from lacuna.methods.table import YARDSTICKS, find_method
+from lacuna.agent.methods import YARDSTICKS, find_method
+from lacuna.agent.settings import UNPLANNED, Settings
 from lacuna.paper.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
 from lacuna.paper.verdicts import Basis
 from lacuna.study.selection import with_open_episode

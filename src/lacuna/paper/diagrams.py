@@ -17,14 +17,14 @@ import altair as alt
 import gymnasium
 import numpy as np
 
-from lacuna.learning.agent import Agent
-from lacuna.methods.settings import Settings
-from lacuna.missingness import MissingObservation
+from lacuna.agent.agent import Agent
+from lacuna.agent.settings import Settings
 from lacuna.report.panels import haloed, print_config
 from lacuna.report.styles import BLUE, GREY, ORANGE
-from lacuna.running.play import play
+from lacuna.run.play import play
 from lacuna.worlds.lake import COLOURS, Lake
 from lacuna.worlds.lake_picture import LETTERS, PALETTE, Box, Letter, draw
+from lacuna.wrappers import MissingObservation
 
 _SIDE = 300
 _NAMES = {colour: f"{colour} ({LETTERS[colour]})" for colour in COLOURS}

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from lacuna.methods.settings import UNPLANNED
-from lacuna.methods.table import find_method
+from lacuna.agent.methods import find_method
+from lacuna.agent.settings import UNPLANNED
 from lacuna.paper.verdicts import Basis, Sample, average
 from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, Draw, choose, chosen_runs
 from lacuna.validation import one_of

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.methods.settings import DEFAULT, UNPLANNED
+from lacuna.agent.settings import DEFAULT, UNPLANNED
 from lacuna.paper.comparison import REACHABLE, in_order
 from lacuna.paper.evidence import REWARD
-from lacuna.running.measures import standard_error
+from lacuna.run.measures import standard_error
 from lacuna.study.selection import with_open_episode
 from lacuna.study.statistics import (
     LEVEL,

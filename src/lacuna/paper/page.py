@@ -32,11 +32,11 @@ from lacuna.paper.tables import (
 )
 from lacuna.paper.verdicts import Basis, Finding, FullStudy, most_wrong_by_chance
 from lacuna.quantities import counted, duration
-from lacuna.report.files import FORMATS, spec_of, write_files
+from lacuna.report.chart_files import FORMATS, spec_of, write_files
 from lacuna.report.forest import bar
+from lacuna.report.html_tables import Text, joined, table
 from lacuna.report.page import Figure, Page, Section, Switch, details, facts, numbers, paragraphs, when
 from lacuna.report.styles import DARK, in_dark
-from lacuna.report.tables import Text, joined, table
 from lacuna.study.selection import Draw
 
 Shows = Mapping[tuple[str, ...], Evidence]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from lacuna.methods.settings import DEFAULT, UNPLANNED
-from lacuna.methods.table import find_method
+from lacuna.agent.methods import find_method
+from lacuna.agent.settings import DEFAULT, UNPLANNED
 from lacuna.paper.claims import CLAIMS, Claim
 from lacuna.paper.comparison import KNOWING, REACHABLE, Comparison, Comparisons
 from lacuna.paper.horizons import (
@@ -25,8 +25,8 @@ from lacuna.paper.horizons import Cell as Problem
 from lacuna.paper.verdicts import Answer, Finding, FullStudy
 from lacuna.quantities import number_text
 from lacuna.report.forest import Estimate, Part, forest, reach
+from lacuna.report.html_tables import Cell, Row, Text, bounds_text, interval_cell, short_number, table
 from lacuna.report.page import details, facts, paragraphs, when
-from lacuna.report.tables import Cell, Row, Text, bounds_text, interval_cell, short_number, table
 from lacuna.study.statistics import Interval, mean_interval
 
 Way = tuple[str, str]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from lacuna.quantities import number_text
-from lacuna.report.tables import Text, joined
+from lacuna.report.html_tables import Text, joined
 
 _WIDTH, _HEIGHT, _MIDDLE = 190, 30, 9
 

@@ -3,7 +3,7 @@
 Everything the page needs is inside it: style, code and data. How to make one:
 
 1. Build pieces of HTML with `Markup` and the functions here: `numbers`, `details`, `Figure.html`; and tables with
-   `lacuna.report.tables`. Plain strings are escaped wherever they enter, so text from elsewhere is safe.
+   `lacuna.report.html_tables`. Plain strings are escaped wherever they enter, so text from elsewhere is safe.
 2. Put them into `Section`s, and these into a `Page`.
 3. Write ``page.html()`` to a file.
 
@@ -56,7 +56,7 @@ import vl_convert
 from markupsafe import Markup
 
 from lacuna.display import script_json
-from lacuna.report.tables import Text, joined
+from lacuna.report.html_tables import Text, joined
 
 Spec = dict[str, Any]
 

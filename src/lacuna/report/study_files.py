@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from lacuna.files import write_whole
 from lacuna.quantities import counted
+from lacuna.report.html_tables import Cell, Text, cards, interval_cell, short_number, table
 from lacuna.report.page import Page, Section, numbers, paragraphs
-from lacuna.report.study import About, report
+from lacuna.report.study_report import About, report
 from lacuna.report.styles import DARK
-from lacuna.report.tables import Cell, Text, cards, interval_cell, short_number, table
 from lacuna.study.outcomes import left_out, of_latest_source, runs_of, trials_text
 from lacuna.study.runs import written_parameters
 from lacuna.study.spec import Study

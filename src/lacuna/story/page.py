@@ -6,8 +6,8 @@ import json
 from html import escape
 from importlib.resources import files
 
-from lacuna.replaying.page import page, place, recording_json
-from lacuna.replaying.still import still
+from lacuna.report.player import page, place, recording_json
+from lacuna.report.still import still
 from lacuna.story.results import SERIES, chart, results
 from lacuna.story.scenes import RATES, USUAL_RATE, Scene, name_of, scenes, vote
 from lacuna.version import __version__

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lacuna.methods.settings import DEFAULT, Settings
-from lacuna.replaying.recording import Recording, Stage, record
-from lacuna.running.problems import Problem
+from lacuna.agent.settings import DEFAULT, Settings
+from lacuna.report.recording import Recording, Stage, record
+from lacuna.run.problems import Problem
 
 RATES = (0.0, 0.2, 0.4, 0.6, 0.8)
 """The rates of loss that a reader can choose from."""

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lacuna.methods.settings import SETTINGS
-from lacuna.methods.table import NAMED, YARDSTICKS, Knows
+from lacuna.agent.methods import NAMED, YARDSTICKS, Knows
+from lacuna.agent.settings import SETTINGS
 from lacuna.quantities import counted
 from lacuna.study.parts import no_runs
 from lacuna.study.runs import written_parameters, written_sources

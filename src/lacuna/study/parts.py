@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from lacuna.agent.methods import NAMED
+from lacuna.agent.qlearning import MAX_REWARD
+from lacuna.agent.settings import SETTINGS, Settings
 from lacuna.kernels.counts import MAX_COUNT
-from lacuna.methods.qlearning import MAX_REWARD
-from lacuna.methods.settings import SETTINGS, Settings
-from lacuna.methods.table import NAMED
 from lacuna.missingness.label import LABELS
 from lacuna.references import is_reference
 from lacuna.validation import MAX_NAME, is_plain, shown

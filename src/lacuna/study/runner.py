@@ -15,9 +15,9 @@ import numpy as np
 
 from lacuna.parameters import Frozen
 from lacuna.references import Sources, check_sources
-from lacuna.running.measures import SUMS
-from lacuna.running.problems import AnyProblem, find_problem
-from lacuna.running.trials import run_trial
+from lacuna.run.measures import SUMS
+from lacuna.run.problems import AnyProblem, find_problem
+from lacuna.run.repetitions import run_trial
 from lacuna.study.runs import RunSpec
 from lacuna.study.spec import Study
 from lacuna.study.store import Store

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lacuna.learning.own_method import AnyMethod, OwnMethod
-from lacuna.methods.settings import Settings
+from lacuna.agent.own_method import AnyMethod, OwnMethod
+from lacuna.agent.settings import Settings
 from lacuna.parameters import Frozen, frozen
 from lacuna.references import Sources, is_reference
 from lacuna.validation import shown

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lacuna.methods.settings import SETTINGS
+from lacuna.agent.settings import SETTINGS
 
 METHOD = ("method", *(name for name, setting in SETTINGS.items() if not setting.tuned))
 """Settings that make a method as it is shown."""

@@ -15,17 +15,17 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lacuna import display
+from lacuna.agent.methods import METHODS, NAMED, YARDSTICKS
+from lacuna.agent.own_method import AnyMethod, OwnMethod
+from lacuna.agent.settings import SETTINGS, Settings, settings_of
 from lacuna.complaints import Place, path_of, sentences
 from lacuna.kernels.counts import MAX_COUNT
-from lacuna.learning.own_method import AnyMethod, OwnMethod
-from lacuna.methods.settings import SETTINGS, Settings, settings_of
-from lacuna.methods.table import METHODS, NAMED, YARDSTICKS
-from lacuna.missingness.registry import source_of
+from lacuna.missingness.texts import source_of
 from lacuna.parameters import Frozen, as_tuples, frozen, write_call
 from lacuna.quantities import counted
 from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
-from lacuna.running.knowledge import check_horizon
-from lacuna.running.problems import AnyProblem, Problem, problem_in
+from lacuna.run.knowledge import check_horizon
+from lacuna.run.problems import AnyProblem, Problem, problem_in
 from lacuna.study.runs import Expansion, RunSpec, method_as_note, written_parameters
 from lacuna.toml import parse_toml
 from lacuna.trust import only_looking

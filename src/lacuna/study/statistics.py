@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from lacuna.quantities import counted, number_text
-from lacuna.running.measures import standard_error
+from lacuna.run.measures import standard_error
 
 LEVEL = 0.95
 

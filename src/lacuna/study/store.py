@@ -26,8 +26,8 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lacuna import display
+from lacuna.agent.settings import SETTINGS
 from lacuna.files import write_whole
-from lacuna.methods.settings import SETTINGS
 from lacuna.spreadsheets import as_csv
 from lacuna.study import heartbeats
 from lacuna.study.parts import COLUMNS, PartError, no_runs, read_part

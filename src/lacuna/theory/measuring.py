@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.running import measures
+from lacuna.run import measures
 from lacuna.theory.statement import Case, Measurement
 
 Floats = NDArray[np.float64]

@@ -8,10 +8,10 @@ from typing import get_args
 
 import numpy as np
 
+from lacuna.agent.memory import blank_memory
+from lacuna.agent.qlearning import update_apart, update_together
+from lacuna.agent.settings import Settings, Update
 from lacuna.kernels.space import Space
-from lacuna.methods.memory import blank_memory
-from lacuna.methods.qlearning import update_apart, update_together
-from lacuna.methods.settings import Settings, Update
 from lacuna.theory.measuring import Floats, generator
 from lacuna.theory.statement import Case, Formula, Measurement, statement
 

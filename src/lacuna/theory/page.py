@@ -11,10 +11,10 @@ import numpy as np
 from markupsafe import Markup
 
 from lacuna.files import write_whole
-from lacuna.report.files import spec_of, write_files
+from lacuna.report.chart_files import spec_of, write_files
+from lacuna.report.html_tables import Cell, Text, table
 from lacuna.report.page import Figure, Page, Section, details, numbers, paragraphs
 from lacuna.report.styles import DARK
-from lacuna.report.tables import Cell, Text, table
 from lacuna.theory.figures import Curves, draw
 from lacuna.theory.notation import to_html, to_mathml
 from lacuna.theory.statement import MEANINGS, STANDARD_ERRORS, WORDS, Agreement, Check, Conclusion, Status, unwrapped

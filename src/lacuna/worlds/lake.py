@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import MAX_STEPS, TabularMDP
 from lacuna.validation import number, whole_number
+from lacuna.worlds.mdp.tabular import MAX_STEPS, TabularMDP
 from lacuna.worlds.registry import world
 
 PAPER_MAP = """

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.mdp.drawing import Drawing as MapDrawing
-from lacuna.mdp.drawing import Ground, Scene
-from lacuna.mdp.painter import NOTHING_HIDDEN, Hidden
 from lacuna.worlds.lake import COLOURS, Lake
+from lacuna.worlds.mdp.drawing import Drawing as MapDrawing
+from lacuna.worlds.mdp.drawing import Ground, Scene
+from lacuna.worlds.mdp.painter import NOTHING_HIDDEN, Hidden
 
 Pixels = NDArray[np.uint8]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import Outcome, TabularMDP
 from lacuna.validation import number, whole_number
+from lacuna.worlds.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.registry import world
 
 _MAX_REACH, _MOST = 100_000, 1e9

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import Outcome, TabularMDP
 from lacuna.validation import number
+from lacuna.worlds.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.registry import world
 
 TIMES = ("morning", "afternoon", "evening")

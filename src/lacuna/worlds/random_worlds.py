@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.validation import number, whole_number
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import world
 
 _MAX_OUTCOMES = 20_000_000

@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
 from inspect import Parameter, isclass, signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium
 
-from lacuna.mdp.tabular import TabularMDP
-from lacuna.parameters import Frozen, frozen, parameters_of, parse_call, returned, typed, unusual
+from lacuna.parameters import frozen, parameters_of, parse_call, returned, typed, unusual
 from lacuna.references import (
     WORLD_GROUP,
     Sources,
@@ -28,9 +25,10 @@ from lacuna.references import (
 )
 from lacuna.trust import check_trusted
 from lacuna.validation import nearest, of_kind, parameter_types, shown
+from lacuna.worlds.mdp.tabular import TabularMDP
 
 if TYPE_CHECKING:
-    from lacuna.mdp.environment import TabularEnv
+    from lacuna.worlds.mdp.tabular_env import TabularEnv
 
 Env = gymnasium.Env
 
@@ -215,24 +213,12 @@ def _environment(env_id: str) -> World:
     def build(**parameters: Any) -> Any:
         bins = parameters.pop("bins", None)
         env = gymnasium.make(env_id, disable_env_checker=True, **parameters)
-        return env if bins is None else _binned(env, env_id, bins, frozen(parameters), registered)
+        if bins is None:
+            return env
+        # By its name, as a world of one's own: worlds know no wrapper.
+        return load("lacuna.wrappers.binned:cut_by_sampling")(env, env_id, bins, frozen(parameters), registered)
 
     return World(env_id, env_id, "", build, source, registered)
-
-
-def _binned(env: Env, env_id: str, bins: int | tuple[int, ...], parameters: Frozen, registered: str) -> Env:
-    """Cut the real numbers of an environment into bins, at quantiles of what a random policy sees."""
-    from lacuna.observing import BinnedObservation  # noqa: PLC0415  brings the compiler, which a list of names does not need
-
-    return BinnedObservation(env, _sampled_bins(env_id, bins, parameters, registered))
-
-
-@lru_cache(maxsize=64)
-def _sampled_bins(env_id: str, bins: int | tuple[int, ...], parameters: Frozen, _registered: str) -> Any:
-    from lacuna.observing import Binning  # noqa: PLC0415
-
-    with closing(gymnasium.make(env_id, disable_env_checker=True, **dict(parameters))) as env:
-        return Binning.sampled(env, bins)
 
 
 def make_world(name: str, /, **parameters: Any) -> TabularMDP:
@@ -272,6 +258,6 @@ def world_env(world: str, render_mode: str | None = None, **parameters: Any) -> 
     >>> world_env("taxi").observation_space
     MultiDiscrete([5 5 5 4])
     """
-    from lacuna.mdp.environment import TabularEnv  # noqa: PLC0415  brings the compiler, which a list of names does not need
+    from lacuna.worlds.mdp.tabular_env import TabularEnv  # noqa: PLC0415  brings the compiler, which a list of names does not need
 
     return TabularEnv(make_world(world, **parameters), render_mode)

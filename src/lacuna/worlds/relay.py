@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import TabularMDP
 from lacuna.validation import number, whole_number
+from lacuna.worlds.mdp.tabular import TabularMDP
 from lacuna.worlds.registry import world
 
 COMPONENTS = ("source", "first", "second", "third", "fourth", "sum", "dial", "output")

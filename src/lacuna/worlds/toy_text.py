@@ -12,8 +12,8 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.drawing import Cell, Drawing, Ground, Scene
-from lacuna.mdp.tabular import Outcome, TabularMDP
+from lacuna.worlds.mdp.drawing import Cell, Drawing, Ground, Scene
+from lacuna.worlds.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.registry import world
 
 Table = dict[int, dict[int, list[Outcome]]]

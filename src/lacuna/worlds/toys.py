@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from lacuna.kernels.space import Space
-from lacuna.mdp.tabular import Outcome, TabularMDP
 from lacuna.validation import whole_number
+from lacuna.worlds.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.registry import world
 
 _STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))

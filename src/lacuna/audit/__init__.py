@@ -1,1 +1,0 @@
-"""The command for trials; audits, upgrades and erasure."""

@@ -1,1 +1,0 @@
-"""Methods compared in any world or environment, seed by seed."""

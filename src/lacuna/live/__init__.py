@@ -1,1 +1,0 @@
-"""Trials with many participants: late rewards, and a log from which every decision can be replayed."""

@@ -1,1 +1,0 @@
-"""A finite decision problem as arrays: its optimum, its environment, its picture."""

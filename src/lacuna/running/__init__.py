@@ -1,1 +1,0 @@
-"""An agent or a yardstick in a world, measured."""

@@ -1,0 +1,1 @@
+"""Decision problems as arrays: their tables, optimal values, Gymnasium environment and pictures."""
