@@ -26,11 +26,11 @@ from lacuna.agent.memory import OPTIMISTIC, VISITED, Learner, PlanTable
 from lacuna.agent.models.looking import MOST_GAMMA
 from lacuna.agent.models.planning import _LEAST_PRODUCT, backed_up, doubt_about
 from lacuna.agent.models.successors import expand
+from lacuna.cli.bench import _big_map
 from lacuna.kernels.codes import pack, unpack
 from lacuna.kernels.compiled import kernel
 from lacuna.missingness import mcar
 from lacuna.run.run import Run
-from lacuna.run.speed import _big_map
 from lacuna.worlds.lake import Lake
 from lacuna.worlds.mdp.tabular import TabularMDP
 

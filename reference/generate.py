@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from inspect import signature
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer.main
-from interfaces import anchor, doc_of, entry, field_docs, first_line, inline, items, link, public_names, sections
+from interfaces import anchor, doc_of, entry, field_docs, inline, items, link, public_names, sections
 from pictures import idea_picture
 
 from lacuna.agent.methods import METHODS, NAMED, YARDSTICKS, Method
@@ -122,7 +121,7 @@ PAGES: dict[str, Page] = {
     "observing": Page(
         "Observations",
         "Wrappers that change what is shown of an environment: bins, factored parts, delays, noise.",
-        {"lacuna.wrappers": (), "lacuna.agent.binning": ("Counts",), "lacuna.wrappers.noisy": ("Numbers",)},
+        {"lacuna.wrappers": (), "lacuna.agent.binning": ("Binning", "Counts"), "lacuna.wrappers.noisy": ("Numbers",)},
     ),
     "fitting": Page(
         "Mechanisms from data",
@@ -267,7 +266,6 @@ def pages() -> dict[str, str]:
     found = {f"reference/{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in written.items()}
     found["pictures/idea.svg"] = idea_picture()
     found["pictures/replay.svg"] = picture()
-    found["architecture.md"] = with_files((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
     return found | {name: with_examples((ROOT / "docs" / name).read_text(encoding="utf-8")) for name in PRINTING}
 
 
@@ -590,35 +588,6 @@ def with_examples(page: str) -> str:
         return f"{found[1]}```{kind}\n{path.read_text(encoding='utf-8').strip()}\n```{found[3]}"
 
     return _PRINTED.sub(printed, page)
-
-
-BEGIN, END = "<!-- files: written by reference/generate.py -->", "<!-- end of files -->"
-
-
-def with_files(page: str) -> str:
-    """Give the page of the architecture with its list of files as the package has them."""
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{file_tables()}\n\n{END}{after}"
-
-
-def file_tables() -> str:
-    """Give every room with its files, each with the first sentence of its docstring."""
-    parts = []
-    for room in rooms():
-        files = sorted(room.glob("*.py"))
-        rows = [[f"`{path.name}`", first_line(path)] for path in files if path.name != "__init__.py"]
-        name = f"`{room.name}/`" if room != PACKAGE else "At the top"
-        parts.append(f"### {name}\n\n{first_line(room / '__init__.py')}\n\n{table(['file', 'what it holds'], rows)}")
-    return "\n\n".join(parts)
-
-
-def rooms() -> list[Path]:
-    """The folders of the package, from the bottom of the import contract to its top."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
-    names = [name.strip() for layer in reversed(layers) for name in layer.split("|")]
-    return [PACKAGE / name for name in names if (PACKAGE / name).is_dir()] + [PACKAGE]
 
 
 if __name__ == "__main__":

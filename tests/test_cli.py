@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import lacuna
-from lacuna import command as cli
 from lacuna.agent.methods import METHODS
 from lacuna.agent.settings import settings_of
+from lacuna.cli import main as cli
 from lacuna.missingness import MECHANISMS
 from lacuna.worlds.registry import WORLDS
 
@@ -271,8 +271,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
 
 
 def test_bench_measures_every_method(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    import_module("lacuna.run.speed")
-    monkeypatch.setattr(sys.modules["lacuna.run.speed"], "STEPS", 400)
+    import_module("lacuna.cli.bench")
+    monkeypatch.setattr(sys.modules["lacuna.cli.bench"], "STEPS", 400)
     code, out, _ = command("bench", "--repeats", "1", "--json")
     assert code == 0
     found = json.loads(out)

@@ -95,7 +95,7 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
     monkeypatch.setattr("lacuna.paper.reproduce.gather", left_out)
     monkeypatch.setattr("lacuna.theory.command.examine", left_out)
-    monkeypatch.setattr("lacuna.run.speed", left_out)
+    monkeypatch.setattr("lacuna.cli.bench", left_out)
     monkeypatch.setattr("lacuna.story.page.story_page", left_out)
     monkeypatch.setattr("lacuna.study.engines._PATIENCE", 0.05)
     call = caller(capsys, monkeypatch)

@@ -257,7 +257,7 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure nanoseconds per step, by method, K and missingness, on one core and on all, next to C++."""
-    from lacuna.run.speed import measure, show
+    from lacuna.cli.bench import measure, show
 
     whole_number("repeats", repeats, 1, 1000)
 

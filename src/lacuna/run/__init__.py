@@ -1,1 +1,1 @@
-"""One run: an agent or a yardstick in a world, compiled or step by step, measured; and how fast a step is."""
+"""One run: an agent or a yardstick in a world, compiled or step by step, and measured."""
