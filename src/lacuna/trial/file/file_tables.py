@@ -184,7 +184,7 @@ class StoreTable(Table):
     """The keys of ``[store]``."""
 
     url: str | None = None
-    """Where the log is: ``sqlite:FILE``, from the folder of the trial file, or ``postgresql://…``."""
+    """Where the log is: ``sqlite:FILE``, from the folder of the trial file."""
 
 
 class ServiceTable(Table):

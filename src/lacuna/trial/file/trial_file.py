@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlsplit
 
 from lacuna.agent.settings import Settings
 from lacuna.files import read_text
@@ -310,24 +309,14 @@ def _wrong_url(url: str | None) -> list[str]:
     if url is None:
         return []
     scheme, _, rest = url.partition(":")
-    if scheme == "sqlite":
-        return [] if rest else ["[store] url names no file; it must be sqlite:FILE"]
-    if scheme != "postgresql" or not rest.startswith("//"):
-        return ["[store] url has another form; it must begin with sqlite: or postgresql://"]
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ["[store] url is no address; it must be like postgresql://user@host:5432/database"]
-    asked = {key.lower() for key, _ in parse_qsl(parts.query, keep_blank_values=True)}
-    if parts.password is None and not asked & {"password", "sslpassword"}:
-        return []
-    return ["[store] url holds a password; leave it out: it comes from LACUNA_STORE_PASSWORD or ~/.pgpass"]
+    if scheme != "sqlite":
+        return ["[store] url has another form; it must be sqlite:FILE"]
+    return [] if rest else ["[store] url names no file; it must be sqlite:FILE"]
 
 
 def _beside(url: str, folder: Path) -> str:
-    """A store with its file, if it is one, given from the folder of the trial file."""
-    scheme, _, rest = url.partition(":")
-    return f"sqlite:{folder / rest}" if scheme == "sqlite" else url
+    """A store with its file given from the folder of the trial file."""
+    return f"sqlite:{folder / url.removeprefix('sqlite:')}"
 
 
 def _canonical(value: Any) -> str:

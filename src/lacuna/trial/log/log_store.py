@@ -121,8 +121,6 @@ def sqlite_path(url: str, folder: str | os.PathLike[str] = ".") -> Path:
     scheme, colon, path = url.partition(":") if isinstance(url, str) else ("", "", "")
     if not colon:
         raise ValueError("the address of a store has no colon; it must be sqlite: and a path")
-    if scheme in {"postgresql", "postgres"}:
-        raise ValueError("stores in PostgreSQL come with lacuna[postgres], and this version has none yet; use sqlite:")
     if scheme != "sqlite":
         raise ValueError(f"the address of a store begins with {shown(scheme + colon)}; it must be sqlite: and a path")
     if path.startswith("//"):
