@@ -157,6 +157,7 @@ def test_any_environment_with_a_table_will_do() -> None:
         (lambda: frozen_lake_mdp("5x5"), "map_name is '5x5'; there are 4x4 and 8x8"),
         (lambda: frozen_lake_mdp(desc=["SF", "FX"]), "desc, row 1, column 1: 'X' is unknown"),
         (lambda: frozen_lake_mdp(desc=["SF", "F"]), "desc, row 1: the row has 1 cells, the first has 2"),
+        (lambda: frozen_lake_mdp(desc=["S" * 1000] * 101), "the number of cells of desc is 101000; it must be"),
         (lambda: frozen_lake_mdp(desc=["FF", "FG"]), "desc has no start 'S'"),
         (lambda: make_world("tax"), "no world is called 'tax' (did you mean 'taxi'?); there are lake, lookout"),
         (lambda: make_world("qqq"), "no world is called 'qqq'; there are lake"),

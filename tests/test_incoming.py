@@ -137,6 +137,15 @@ def test_a_number_that_the_type_of_the_space_cannot_hold_is_an_error(value: floa
         env.reset(seed=0)
 
 
+@pytest.mark.parametrize("name", SINGLE)
+def test_a_real_number_too_large_for_the_type_of_the_space_is_an_error_not_infinity(name: str) -> None:
+    env = REAL[name](Show(BOX, f32(START), np.array([0.0, -1e300])))
+    with pytest.raises(
+        ValueError, match=rf"showed x1 = -1e\+300 to {name}.*, outside its space: between -1\.0 and 0\.69"
+    ):
+        play(env)
+
+
 def test_a_whole_number_that_the_type_holds_may_leave_its_bounds() -> None:
     env = MissingObservation(Show(spaces.Box(0, 200, (2,), np.uint8), np.array([3, 201])), "mcar:0.0")
     with pytest.warns(UserWarning, match="x1 = 201"):

@@ -201,6 +201,28 @@ def test_a_note_whose_expansion_is_damaged_is_left_alone_and_named(here: Path, c
     assert path.read_bytes() == before
 
 
+UNPRINTABLE: list[dict[str, Any]] = [
+    {"problems": [["la\ud800ke", {}, "none"]]}, {"problems": [["lake", {}, "mcar:0.2\x1b[31m"]]},
+    {"problems": [["lake", {"wi\ud800nd": 1}, "none"]]}, {"problems": [["x" * 100_001, {}, "none"]]},
+    {"settings": [{"use": "\ud800.py:W", "parameters": {}}]},
+    {"settings": [{"use": "a:b", "parameters": {"c": "\ud800"}}]},
+    {"sources": {"corridor": {"a:b\n": "0" * 64}}}, {"sources": {"corridor": {"a:b": "\ud800"}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", UNPRINTABLE, ids=lambda change: ascii(change)[:60])
+def test_a_note_with_a_name_that_no_table_can_hold_is_left_alone_with_the_reason(
+    here: Path, call: Call, change: dict[str, Any]
+) -> None:
+    note = note_of(here / "store")
+    note["study"]["name"], note["expanded"] = "forged", note["expanded"] | change
+    (here / "store" / "studies" / "forged.json").write_text(json.dumps(note))
+    said = looked_at(call, here)
+    assert "left alone, as it cannot be read: store/studies/forged.json (" in said
+    assert "is no name; a name has at most 100000 characters, all printable" in said
+    assert "  harmless: " in said
+
+
 def test_an_older_note_of_lacunas_own_parts_is_shown_whole_and_its_study_goes_on(here: Path, call: Call) -> None:
     (path,) = (here / "store" / "studies").glob("*.json")
     note = note_of(here / "store")

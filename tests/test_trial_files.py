@@ -56,6 +56,34 @@ def test_a_file_that_was_removed_under_a_writer_is_noticed_at_the_next_append(
     store.close()
 
 
+@pytest.mark.parametrize("part", [0, 0.5, 0.999])
+@pytest.mark.parametrize("end", ["", "-wal"])
+def test_a_file_that_was_cut_under_a_writer_is_noticed_at_the_next_append(
+    end: str, part: float, tmp_path: Path
+) -> None:
+    store, path = stored(tmp_path / "walk.db", 5), tmp_path / f"walk.db{end}"
+    os.truncate(path, int(part * path.stat().st_size))
+    for _ in range(2):
+        with pytest.raises(
+            StoreError, match=rf"walk\.db{end} was cut while it was open: what is written would be lost$"
+        ):
+            store.append([body(5)])
+    assert store.head.seq == 4
+
+
+def test_a_store_that_was_rewritten_to_erase_events_goes_on(tmp_path: Path) -> None:
+    store = stored(tmp_path / "walk.db", 300)
+    before = path_sizes(tmp_path)
+    store.redact(range(1, 300))
+    assert path_sizes(tmp_path) < before
+    store.append([body(300)])
+    store.close()
+
+
+def path_sizes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
 WRITER = """
 import os, sys
 from pathlib import Path

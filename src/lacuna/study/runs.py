@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from lacuna.agent.own_method import AnyMethod, OwnMethod
 from lacuna.agent.settings import Settings
 from lacuna.parameters import Frozen, frozen
 from lacuna.references import Sources, is_reference
-from lacuna.validation import shown
+from lacuna.validation import MAX_NAME, is_plain, shown
 from lacuna.version import RESULTS_VERSION
 
 
@@ -127,6 +127,19 @@ def written_parameters(parameters: Frozen) -> str:
 def written_sources(sources: Sources) -> str:
     """Write the sources of a run as a store does."""
     return "; ".join(f"{reference} {digest[:12]}" for reference, digest in sources)
+
+
+def no_names(
+    problems: Iterable[tuple[str, Frozen, str]], settings: Iterable[AnyMethod], sources: Mapping[str, Sources]
+) -> list[str]:
+    """Return a sentence for every name of a study that could not stand in a store or on a page."""
+    texts = [text for world, given, name in problems for text in (world, written_parameters(given), name)]
+    texts += [method.method for method in settings]
+    texts += map(written_sources, sources.values())
+    return [
+        f"{shown(text)} is no name; a name has at most {MAX_NAME} characters, all printable"
+        for text in dict.fromkeys(texts) if not is_plain(text)
+    ]  # fmt: skip
 
 
 def method_as_json(method: AnyMethod) -> dict[str, Any]:

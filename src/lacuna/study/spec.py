@@ -26,10 +26,10 @@ from lacuna.quantities import counted
 from lacuna.references import METHOD_GROUP, Sources, entry_point_names, resolve, sources_of
 from lacuna.run.knowledge import check_horizon
 from lacuna.run.problems import AnyProblem, Problem, problem_in
-from lacuna.study.runs import Expansion, RunSpec, method_as_note, written_parameters
+from lacuna.study.runs import Expansion, RunSpec, method_as_note, no_names
 from lacuna.toml import parse_toml
 from lacuna.trust import only_looking
-from lacuna.validation import MAX_NAME, is_plain, nearest, shown
+from lacuna.validation import nearest, shown
 from lacuna.worlds.registry import find_world
 
 _MOST_SETTINGS, _MOST_RUNS = 100_000, 10_000_000
@@ -211,6 +211,8 @@ class Study:
                 held.methods(),
                 {part: tuple(sorted(found.items())) for part, found in held.sources.items()},
             )
+        for sentence in no_names(found.problems, found.settings, found.sources):
+            raise StudyError(f"{name}: {sentence}")
         if (n := len(found.problems) * len(found.settings) * found.spec.trials) > _MOST_RUNS:
             raise StudyError(f"{name}: it would have {n} runs; there are at most {_MOST_RUNS} in a study")
         return found
@@ -316,15 +318,10 @@ def _expand(spec: StudySpec, wrong: list[str]) -> _Expanded:
         for i, t in enumerate(spec.curve_times)
         if not 1 <= t <= spec.steps
     ]
-    texts = [text for world, given, name in problems for text in (world, written_parameters(given), name)]
-    texts += [method.method for method in settings]
-    wrong += [
-        f"{shown(text)} is no name; a name has at most {MAX_NAME} characters, all printable"
-        for text in dict.fromkeys(texts) if not is_plain(text)
-    ]  # fmt: skip
     outside |= {method.method: method.use for method in settings if isinstance(method, OwnMethod)}
     found |= {name: sources_of([reference]) for name, reference in outside.items() if reference}
     sources = {name: digests for name, digests in found.items() if digests}
+    wrong += no_names(problems, settings, sources)
     return tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(settings)), sources
 
 

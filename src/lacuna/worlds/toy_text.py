@@ -12,6 +12,7 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
 from lacuna.kernels.space import Space
+from lacuna.validation import whole_number
 from lacuna.worlds.mdp.drawing import Cell, Drawing, Ground, Scene
 from lacuna.worlds.mdp.tabular import Outcome, TabularMDP
 from lacuna.worlds.registry import world
@@ -26,6 +27,7 @@ _CLIFF = {
     ".": Ground("ground"), "C": Ground("cliff", "#6b6257", "#0f1114", "×"), "S": Ground("start", "#ddd5c2", "#3a3f48"),
     "G": Ground("goal", "#2f6b4f", "#3d8a66"),
 }  # fmt: skip
+_MAX_CELLS = 100_000
 _STREET, _STAND = Ground("street"), Ground("stand", "#ddd5c2", "#3a3f48")
 _STANDS = ("R", "G", "Y", "B")
 
@@ -238,7 +240,8 @@ def _build(
 
 
 def _check_desc(desc: Sequence[str]) -> None:
-    """Refuse, naming row and column, what Gymnasium would take for a map and stumble over."""
+    """Refuse, naming row and column, what Gymnasium would take for a map and stumble over, or fill the memory with."""
+    whole_number("the number of cells of desc", sum(map(len, desc)), 0, _MAX_CELLS)
     for row, line in enumerate(desc):
         for column, sign in enumerate(line):
             if sign not in "SFHG":

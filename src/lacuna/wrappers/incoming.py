@@ -93,7 +93,7 @@ class Incoming:
                 raise ValueError(f"the mask shown to {self._wrapper} has {np.size(mask)} entries, not {low.size}")
             inside |= np.reshape(mask, low.shape) == 1
         if not inside.all():
-            self._complain(found, ~inside)
+            self._complain(found, compared, ~inside)
         return found
 
     def _numbers(self, observation: Any) -> NDArray[Any]:
@@ -111,15 +111,15 @@ class Incoming:
     def _refusal(self, observation: Any, why: str) -> str:
         return f"the environment showed {shown(observation)} to {self._wrapper}; {why}"
 
-    def _complain(self, found: NDArray[Any], wrong: NDArray[np.bool_]) -> None:
-        """Refuse values, or warn of those that may be passed on."""
+    def _complain(self, found: NDArray[Any], held: NDArray[Any], wrong: NDArray[np.bool_]) -> None:
+        """Refuse values, or warn of those that may be passed on; `held` are the values in the type of the space."""
         if self._outside == "error" or self._bounds.discrete:
             fatal = wrong
         elif self._whole:
             kept = np.iinfo(self._bounds.dtype)
             fatal = wrong & ~((np.floor(found) == found) & (found >= kept.min) & (found <= kept.max))
         else:
-            fatal = wrong & np.isnan(found)
+            fatal = wrong & ~(np.isfinite(held) | np.isinf(found))
         if fatal.any():
             raise ValueError(self._sentence(found, fatal))
         fresh = wrong & ~self._warned

@@ -288,6 +288,7 @@ class SqliteStore:
         with told(self._path, "written anew"):
             self._connection.execute("VACUUM")
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._files.rewritten()
         if busy:
             raise StoreError(
                 f"{self._path} is being read, so erased bodies remain in its -wal file; redact again later"
@@ -320,16 +321,16 @@ class SqliteStore:
         self._check_files()
 
     def _check_files(self) -> None:
-        """Refuse to go on if a file of the store is no longer in its place."""
-        if not (gone := self._files.gone()):
+        """Refuse to go on if a file of the store is no longer in its place, or no longer whole."""
+        if (harm := self._files.harm()) is None:
             return
-        path, lost = str(self._path), "what is written would be lost"
-        if f"{path}-wal" in gone and path not in gone:
+        (name, what), lost = harm, "what is written would be lost"
+        if name == f"{self._path}-wal" and what != "cut":
             # Only this connection can still read that file. Copied into the store, its events outlive the process.
             with suppress(*FAILURES):
                 (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
                 lost = lost if busy else f"{lost}; what was stored before is safe, so open it again"
-        raise StoreError(f"{gone[0]} was removed or replaced while it was open: {lost}")
+        raise StoreError(f"{name} was {what} while it was open: {lost}")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -67,23 +67,34 @@ class OpenFiles:
 
     def __init__(self, path: Path) -> None:
         self._names = (os.fspath(path), f"{path}-wal", f"{path}-shm")
-        self._known = [_identity(name) for name in self._names]
+        self._known = [_look(name) for name in self._names]
 
-    def gone(self) -> list[str]:
-        """The names under which there is no longer the file that is open."""
-        found = [_identity(name) for name in self._names]
-        if found == self._known:
-            return []
-        return [name for name, now, then in zip(self._names, found, self._known, strict=True) if now != then]
+    def harm(self) -> tuple[str, str] | None:
+        """Which file is no longer the one that is open, or lost its end, and what happened to it; None if none is.
+
+        While a store is open its files only grow; `redact` rewrites them, and then says so (`rewritten`).
+        """
+        found = [_look(name) for name in self._names]
+        for name, now, then in zip(self._names, found, self._known, strict=True):
+            if now[:2] != then[:2]:
+                return name, "removed or replaced"
+            if now[2] < then[2]:
+                return name, "cut"
+        self._known = found
+        return None
+
+    def rewritten(self) -> None:
+        """Note that the files may be smaller now."""
+        self._known = [(*then[:2], _look(name)[2]) for name, then in zip(self._names, self._known, strict=True)]
 
 
-def _identity(name: str) -> tuple[int, int] | None:
-    """Device and inode of the file with this name; None if there is none."""
+def _look(name: str) -> tuple[int, int, int]:
+    """Device, inode and size of the file with this name; zeros if there is none."""
     try:
         found = os.stat(name)
     except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return 0, 0, 0
+    return found.st_dev, found.st_ino, found.st_size
 
 
 def connect(path: Path, options: str) -> sqlite3.Connection:
