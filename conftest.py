@@ -26,6 +26,5 @@ def _declarations_are_undone() -> Iterator[None]:
         yield
 
 
-collect_ignore_glob = [
-    "docs/reference/*"
-]  # where the site was built; their examples are those of the docstrings, which run where they stand
+# Where the site was built; their examples are those of the docstrings, which run where they stand.
+collect_ignore_glob = ["docs/reference/*"]

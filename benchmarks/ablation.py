@@ -53,7 +53,7 @@ ENDLESS = (
 
 Cells = tuple[tuple[str, str, float], ...]
 Edit = tuple[str, str, str]
-"""A module of ``lacuna.models``, a text in it, and what to put there instead."""
+"""A module of ``lacuna.agent.models``, a text in it, and what to put there instead."""
 
 PARTS: dict[str, tuple[Edit, ...]] = {
     WHOLE: (),
@@ -86,7 +86,7 @@ def copy_without(part: str, folder: Path) -> None:
     """Copy the source of lacuna into a folder, without a part."""
     shutil.copytree(Path(lacuna.__file__).parent, folder / "lacuna", dirs_exist_ok=True)
     for module, old, new in PARTS[part]:
-        path = folder / "lacuna" / "models" / f"{module}.py"
+        path = folder / "lacuna" / "agent" / "models" / f"{module}.py"
         source = path.read_text()
         if old not in source:
             raise SystemExit(f"{module}.py has no {old!r}; say anew how to take out: {part}")

@@ -84,35 +84,19 @@ def _spelled(function: FunctionType) -> tuple[str, dict[str, Any]]:
     code = function.__code__
     definition = _definitions(tuple(_sources.get(function, ()))).get((code.co_firstlineno, function.__name__))
     module = function.__globals__ | _enclosed(function)
+    names: dict[str, Any] = {}
     if definition is None:  # typed at a prompt that keeps no source
         constants = [one for one in code.co_consts if one != function.__doc__]
-        return f"{code.co_code.hex()} {constants} {code.co_names}", {n: module[n] for n in code.co_names if n in module}
-    names: dict[str, Any] = {}
-
-    def spell(node: object) -> str:
-        if isinstance(node, list):
-            return f"[{', '.join(spell(one) for one in node if not _is_remark(one))}]"
-        if not isinstance(node, ast.AST):
-            return repr(node)
-        dotted = _dotted(node)
-        if dotted and dotted[0] not in code.co_varnames:
-            _look_up(dotted, module, names)
-        fields = ((name, value) for name, value in ast.iter_fields(node) if name not in _SILENT)
-        said = (f"{name}={spell(value)}" for name, value in fields if value not in (None, []))
-        return f"{type(node).__name__}({', '.join(said)})"
-
-    return spell(definition), names
+        definition = Spelled(
+            f"{code.co_code.hex()} {constants} {code.co_names}", frozenset((n,) for n in code.co_names)
+        )
+    for parts in definition.names:
+        if parts[0] not in code.co_varnames:
+            _look_up(parts, module, names)
+    return definition.text, names
 
 
-def _dotted(node: ast.AST) -> list[str]:
-    """The parts of a dotted name; empty for anything else."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    parts = _dotted(node.value) if isinstance(node, ast.Attribute) else []
-    return [*parts, node.attr] if parts and isinstance(node, ast.Attribute) else []
-
-
-def _look_up(parts: list[str], module: dict[str, Any], names: dict[str, Any]) -> None:
+def _look_up(parts: tuple[str, ...], module: dict[str, Any], names: dict[str, Any]) -> None:
     """Add the value of a dotted name, as far as it leads through modules; a builtin is not there."""
     value, n = module.get(parts[0], builtins), 1
     while isinstance(value, ModuleType) and value is not builtins and n < len(parts):
@@ -124,11 +108,6 @@ def _look_up(parts: list[str], module: dict[str, Any], names: dict[str, Any]) ->
 def _enclosed(function: FunctionType) -> dict[str, Any]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells}
-
-
-def _is_remark(node: object) -> bool:
-    """Whether a statement is a docstring, or another text that computes nothing."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _read(name: str, value: Any, reader: FunctionType, tuples: dict[str, type[Any]]) -> str:
@@ -158,9 +137,47 @@ def _kernels_of(value: Any) -> Iterable[Any]:
     return _sources if isinstance(value, FunctionType) else ()
 
 
+class Spelled(NamedTuple):
+    """A function as text, and the dotted names in it."""
+
+    text: str
+    names: frozenset[tuple[str, ...]]
+
+
 @cache
-def _definitions(lines: tuple[str, ...]) -> dict[tuple[int, str], ast.FunctionDef]:
-    """The functions of a source file, by their first line and name."""
+def _definitions(lines: tuple[str, ...]) -> dict[tuple[int, str], Spelled]:
+    """The functions of a source file, by their first line and name. The trees are not kept: there are many nodes."""
     tree = ast.parse("".join(lines))
     found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return {(min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.name): node for node in found}
+    return {
+        (min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.name): _spell(node) for node in found
+    }
+
+
+def _spell(definition: ast.FunctionDef) -> Spelled:
+    names: set[tuple[str, ...]] = set()
+
+    def spell(node: object) -> str:
+        if isinstance(node, list):
+            return f"[{', '.join(spell(one) for one in node if not _is_remark(one))}]"
+        if not isinstance(node, ast.AST):
+            return repr(node)
+        names.add(_dotted(node))
+        fields = ((name, value) for name, value in ast.iter_fields(node) if name not in _SILENT)
+        said = (f"{name}={spell(value)}" for name, value in fields if value not in (None, []))
+        return f"{type(node).__name__}({', '.join(said)})"
+
+    return Spelled(spell(definition), frozenset(names - {()}))
+
+
+def _dotted(node: ast.AST) -> tuple[str, ...]:
+    """The parts of a dotted name; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    parts = _dotted(node.value) if isinstance(node, ast.Attribute) else ()
+    return (*parts, node.attr) if parts and isinstance(node, ast.Attribute) else ()
+
+
+def _is_remark(node: object) -> bool:
+    """Whether a statement is a docstring, or another text that computes nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
