@@ -1,4 +1,4 @@
-"""One browser for all tests that open a page, and one sentence about those that could not."""
+"""One browser for all tests that open a page, which are slow, and one sentence about those that could not."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
         yield browser
         browser.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what opens a page as slow."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,6 +15,8 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 
 # Each writes down how it was called. The interpreter has no ensurepip until a package of that name was installed.
