@@ -1,4 +1,4 @@
-"""One browser for all tests that open a page, which are slow, and one sentence about those that could not."""
+"""Which tests are slow by nature; one browser for all that open a page, and one sentence about those that could not."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def browser() -> Iterator[Browser]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what opens a page as slow."""
+    """Mark as slow what opens a page, and what runs on a machine of its own."""
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
+        if {"browser", "machine"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
 
 
