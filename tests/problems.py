@@ -133,17 +133,18 @@ READERS = (
 """What reads an observation, each in another way: carry forward, take as a value, draw, weigh patterns, look."""
 
 
-def crossed() -> Iterator[tuple[str, str, Settings]]:
-    """Readings, mechanisms and settings.
+LEARNERS = tuple(dict.fromkeys((*settings(), *READERS)))
 
-    A mask and a learner meet only in the observation. So every learner is run where a part is hidden and where all is,
-    which hides the first state of episodes as well; and every mask is shown to each kind of reader.
+
+def masks_for(case: Settings, reading: str) -> tuple[str, ...]:
+    """The mechanisms that a learner is crossed with.
+
+    A mask and a learner meet only in the observation. So every learner meets states of which a part is hidden, and
+    states that are hidden whole; and each kind of reader meets every mask.
     """
-    for reading in READINGS:
-        for name in ("mcar:0.4", "whole:0.3") if reading == "episodic" else ("mcar:0.4",):
-            yield from ((reading, name, case) for case in settings())
-        for name in mechanisms(lake(reading)):
-            yield from ((reading, name, case) for case in READERS)
+    if case in READERS:
+        return tuple(mechanisms(lake(reading)))
+    return ("mcar:0.4", "whole:0.3") if reading == "episodic" else ("mcar:0.4",)
 
 
 def digest(run: Run, trace: Trace) -> str:
@@ -168,10 +169,11 @@ def all_digests(driver: str, steps: int) -> dict[str, str]:
     found = {}
     worlds = {reading: lake(reading) for reading in READINGS}
     masks = {reading: mechanisms(mdp) for reading, mdp in worlds.items()}
-    for reading, name, case in crossed():
-        mechanism, first_observed = masks[reading][name], name != "whole:0.3"
-        run = Run(worlds[reading], mechanism, case, seed=13, driver=driver, first_observed=first_observed)
-        found[f"{reading} {name} {case}"] = digest(run, run.record(steps))
+    for reading, case in product(READINGS, LEARNERS):
+        for name in masks_for(case, reading):
+            mechanism, first_observed = masks[reading][name], name != "whole:0.3"
+            run = Run(worlds[reading], mechanism, case, seed=13, driver=driver, first_observed=first_observed)
+            found[f"{reading} {name} {case}"] = digest(run, run.record(steps))
     mdp = follower()
     for vote in VOTES:
         case = Settings("mi-available", 3, 0.3, 0.9, 0.2, vote, parents=0.5)
