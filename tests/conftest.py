@@ -9,9 +9,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 
 from patience import PATIENCE
 
@@ -24,6 +26,15 @@ with suppress(ImportError):
 
     settings.register_profile("unhurried", deadline=None)
     settings.load_profile("unhurried")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_tree_of_commands() -> Iterator[None]:
+    """Typer builds the tree of all commands at each call, which takes longer than most calls; here, once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", cache(typer.main.get_command))
+        yield
+
 
 NO_BROWSER = "they open a page, and there is no browser here that starts: apt-get install chromium libatomic1"
 
