@@ -34,6 +34,7 @@ paper: .venv/ready ## reproduce the paper in reduced form, and write a page to o
 	$(BIN)/lacuna paper --out out/paper
 
 test: .venv/ready ## prove the laws in minutes, and run every example of the docstrings, the README and the docs
+	$(if $(TESTS)$(filter 0,$(JOBS)),,$(BIN)/python tests/compile_kernels.py $(JOBS))
 	$(PYTEST) -m "not slow" $(TESTS)
 
 slow: .venv/ready ## run the other tests: browser, notebooks, Dask, fresh machines, kills, long replays
