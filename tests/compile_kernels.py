@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 from lacuna.methods.settings import Settings
@@ -19,7 +20,7 @@ LEARNERS = (
     Settings("mi-planned", 2, evidence="all"),
 )
 """Without and with tables of evidence, without and with a planner: each is a type of its own."""
-WITH_HISTORY = (Settings("mi-synthetic", 2, lag=1), Settings("mi-planned", 2, lag=1))
+WITH_HISTORY = tuple(replace(case, lag=1) for case in LEARNERS)
 KINDS = [
     *((case, NOW) for case in LEARNERS),
     *((Settings(name), NOW) for name in YARDSTICKS),
