@@ -20,7 +20,11 @@ DECISIONS ?= 10000
 # Options for installing torch alone, e.g. where to find its CPU build: make sb3 TORCH_OPTIONS="--index-url …"
 TORCH_OPTIONS ?=
 
-.PHONY: help paper test check fuzz trial bench docs wheel sb3 deep slurm clean
+# Each worker begins with a run of neighbouring files, so it loads few kernels twice; who is done first takes from the
+# other, so there is no tail.
+PYTEST = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --ignore=tests/sb3
+
+.PHONY: help paper test slow check fuzz trial bench docs wheel sb3 deep slurm clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -29,10 +33,14 @@ help: ## show this list
 paper: .venv/ready ## reproduce the paper in reduced form, and write a page to open
 	$(BIN)/lacuna paper --out out/paper
 
-test: .venv/ready ## run all tests, and every example of the docstrings, the README and the docs
+test: .venv/ready ## prove the laws in minutes, and run every example of the docstrings, the README and the docs
+	$(if $(TESTS)$(filter 0,$(JOBS)),,$(BIN)/python tests/compile_kernels.py $(JOBS))
+	$(PYTEST) -m "not slow" $(TESTS)
+
+slow: .venv/ready ## run the other tests: browser, notebooks, Dask, fresh machines, kills, long replays
 	@command -v chromium >/dev/null && $(BIN)/python -m playwright --version >/dev/null 2>&1 || \
 	  .ci/install chromium libatomic1 || true # without a browser, the tests that open a page are skipped, and say so
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/sb3 $(TESTS)
+	$(PYTEST) -m slow $(TESTS)
 
 check: .venv/ready ## check style, types and the import contract
 	$(BIN)/ruff check .

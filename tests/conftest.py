@@ -1,4 +1,4 @@
-"""One browser for all tests that open a page, and one sentence about those that could not."""
+"""Which tests are slow by nature; one browser for all that open a page, and one sentence about those that could not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 
 from patience import PATIENCE
 
@@ -24,6 +26,15 @@ with suppress(ImportError):
 
     settings.register_profile("unhurried", deadline=None)
     settings.load_profile("unhurried")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_tree_of_commands() -> Iterator[None]:
+    """Typer builds the tree of all commands at each call, which takes longer than most calls; here, once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", cache(typer.main.get_command))
+        yield
+
 
 NO_BROWSER = "they open a page, and there is no browser here that starts: apt-get install chromium libatomic1"
 
@@ -46,6 +57,13 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
         yield browser
         browser.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what opens a page, and what runs on a machine of its own."""
+    for item in items:
+        if {"browser", "machine"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

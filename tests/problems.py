@@ -123,6 +123,29 @@ EVIDENCE = [
 ]
 """Evidence that is not the usual one."""
 
+READERS = (
+    Settings("last-observed", None, 0.3, 0.9, 0.1),
+    Settings("missing-as-state", None, 0.3, 0.9, 0.1),
+    Settings("mi-chained", 4, 0.3, 0.9, 0.1, cycles=2),
+    EVIDENCE[0],
+    Settings("mi-planned", 5, gamma=0.9, budget=2, look=0.8),
+)
+"""What reads an observation, each in another way: carry forward, take as a value, draw, weigh patterns, look."""
+
+
+LEARNERS = tuple(dict.fromkeys((*settings(), *READERS)))
+
+
+def masks_for(case: Settings, reading: str) -> tuple[str, ...]:
+    """The mechanisms that a learner is crossed with.
+
+    A mask and a learner meet only in the observation. So every learner meets states of which a part is hidden, and
+    states that are hidden whole; and each kind of reader meets every mask.
+    """
+    if case in READERS:
+        return tuple(mechanisms(lake(reading)))
+    return ("mcar:0.4", "whole:0.3") if reading == "episodic" else ("mcar:0.4",)
+
 
 def digest(run: Run, trace: Trace) -> str:
     """Actions, pathways, Q, counts, tallies and stream positions, to the bit."""
@@ -142,14 +165,15 @@ def digest(run: Run, trace: Trace) -> str:
 
 
 def all_digests(driver: str, steps: int) -> dict[str, str]:
-    """A digest for every method x vote x update x mechanism x reading."""
+    """A digest for every problem and setting that are crossed, and where a parent is found."""
     found = {}
-    for reading in READINGS:
-        mdp = lake(reading)
-        for name, mechanism in mechanisms(mdp).items():
-            for case in settings():
-                run = Run(mdp, mechanism, case, seed=13, driver=driver, first_observed=name != "whole:0.3")
-                found[f"{reading} {name} {case}"] = digest(run, run.record(steps))
+    worlds = {reading: lake(reading) for reading in READINGS}
+    masks = {reading: mechanisms(mdp) for reading, mdp in worlds.items()}
+    for reading, case in product(READINGS, LEARNERS):
+        for name in masks_for(case, reading):
+            mechanism, first_observed = masks[reading][name], name != "whole:0.3"
+            run = Run(worlds[reading], mechanism, case, seed=13, driver=driver, first_observed=first_observed)
+            found[f"{reading} {name} {case}"] = digest(run, run.record(steps))
     mdp = follower()
     for vote in VOTES:
         case = Settings("mi-available", 3, 0.3, 0.9, 0.2, vote, parents=0.5)

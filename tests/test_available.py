@@ -100,33 +100,34 @@ def test_a_hidden_value_never_reaches_the_counts() -> None:
 @pytest.mark.parametrize("kappa", [0.3, 1.0, 20.0])
 def test_draws_follow_the_formula(kappa: float) -> None:
     # Counts that differ and much smoothing: with even ones a formula without it would give the same.
-    sizes, K, smoothing = (3, 2), 10_000, 3.0
+    sizes, K, smoothing = (3, 2, 4), 10_000, 3.0
     agent = Agent(Space(sizes), 1, Settings("mi-available", K, kappa=kappa, smoothing=smoothing), seed=2)
-    joint = {(0, 0): 3, (0, 1): 1, (2, 1): 5}
+    joint = {(0, 0, 0): 3, (0, 1, 1): 1, (2, 1, 1): 5, (1, 1, 3): 2}
     for arrival, n in joint.items():
         for _ in range(n):
-            agent.begin([1, 1])
+            agent.begin([1, 1, 1])
             agent.act()
             agent.learn(0.0, arrival, terminated=True)
     for _ in range(4):
-        agent.begin([1, None])
+        agent.begin([1, None, None])
         agent.act()
-        agent.learn(0.0, [1, None], terminated=True)
-    first = {0: 4, 1: 4, 2: 5}
-    second = {0: 3, 1: 6}
-    agent.begin([1, 1])
+        agent.learn(0.0, [1, None, None], terminated=True)
+    first = {0: 4, 1: 2 + 4, 2: 5}
+    second = {0: 3, 1: 8}
+    third = {0: 3, 1: 6, 3: 2}
+    agent.begin([1, 1, 1])
     agent.act()
-    agent.learn(0.0, [None, 1], terminated=False)
+    agent.learn(0.0, [None, 1, 1], terminated=False)
 
     def p(row: dict[int, int], value: int, size: int) -> float:
         return (row.get(value, 0) + smoothing) / (sum(row.values()) + smoothing * size)
 
-    J = joint[0, 1] + joint[2, 1]
-    F = kappa * p(second, 1, 2)
-    from_joint = {0: joint[0, 1] / J, 1: 0.0, 2: joint[2, 1] / J}
+    J = joint[0, 1, 1] + joint[2, 1, 1]
+    F = kappa * p(second, 1, 2) * p(third, 1, 4)
+    from_joint = {0: joint[0, 1, 1] / J, 1: 0.0, 2: joint[2, 1, 1] / J}
     expected = {v: (J * from_joint[v] + F * p(first, v, 3)) / (J + F) for v in range(3)}
     drawn = Counter(state[0] for state in agent.pathways)
-    assert {state[1] for state in agent.pathways} == {1}
+    assert {state[1:] for state in agent.pathways} == {(1, 1)}
     for value, share in expected.items():
         error = np.sqrt(share * (1 - share) / K)
         assert drawn[value] / K == pytest.approx(share, abs=4.5 * error)

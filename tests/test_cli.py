@@ -270,6 +270,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     assert not {"numba", "scipy", "polars", "llvmlite"} & set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_bench_measures_every_method(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import_module("lacuna.cli.bench")
     monkeypatch.setattr(sys.modules["lacuna.cli.bench"], "STEPS", 400)

@@ -300,6 +300,7 @@ def listed(store: Path) -> list[str]:
     return [line for line in run("status", store).stdout.splitlines() if "running:" in line]
 
 
+@pytest.mark.slow
 def test_status_does_not_call_a_killed_process_running(tmp_path: Path) -> None:
     # Long enough that it cannot be done before it is killed.
     study = write_study(tmp_path, STUDY.replace("steps = 250", "steps = 20_000"))

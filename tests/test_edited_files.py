@@ -504,6 +504,7 @@ def test_a_run_whose_agent_went_its_own_way_is_not_saved(tmp_path: Path) -> None
 # --- any edit --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_any_edit_is_refused_with_a_sentence_or_leads_to_a_sound_state() -> None:
     edits = 400
     found, bad = fuzz(edits, seed=14)

@@ -22,6 +22,8 @@ from lacuna.study.spec import Study
 from lacuna.study.store import Store
 from studies import STUDY, command, exported, finish, run, write_study
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def processes() -> Iterator[list[subprocess.Popen[bytes]]]:

@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lacuna.agent.methods import METHODS
+from lacuna.agent.settings import UPDATES, VOTES
 from lacuna.run.run import DRIVERS, Run
-from problems import READINGS, all_digests, lake, mechanisms, settings
+from problems import CROSSED, READERS, READINGS, all_digests, lake, mechanisms, settings
 
 STEPS = 150
 
@@ -22,14 +25,23 @@ def compiled() -> dict[str, str]:
     return all_digests("compiled", STEPS)
 
 
-def test_the_matrix_is_complete(compiled: dict[str, str]) -> None:
-    # 7 single-state methods, 3 MI methods x (4 votes x 3 updates + 1), 3 others x (4 votes + 1), 4 that plan, 13 with
-    # optimism, 6 with own tables, 8 with unusual evidence; 13 mechanisms, 2 readings; and 4 votes and a planner
-    # where a parent is found.
-    assert len(compiled) == (7 + 3 * 13 + 3 * 5 + 4 + 13 + 6 + 8) * 13 * len(READINGS) + 5
-    # Runs differ from each other, so equal digests mean something.
-    some = [digest for case, digest in compiled.items() if case.startswith("episodic mcar:0.4")]
-    assert len(some) == len(set(some)) == 7 + 3 * 13 + 3 * 5 + 4 + 13 + 6 + 8
+def test_every_rule_and_every_mask_is_crossed_and_no_two_runs_are_alike(compiled: dict[str, str]) -> None:
+    cases = list(settings())
+    assert {case.method for case in cases} == set(METHODS)
+    for method in METHODS.values():
+        ours = [case for case in cases if case.method == method.name]
+        voted = {case.vote for case in ours if case.K != 1}
+        assert not method.votes or voted == set(VOTES)
+        assert method.name not in CROSSED or {(c.vote, c.update) for c in ours} == set(product(VOTES, UPDATES))
+        assert {case.optimism > 0 for case in ours} == {False, not method.plans}
+        assert not method.votes or {case.q_table for case in ours} == {"shared", "own"}
+        assert not method.plans or {case.look > 0 for case in ours} == {False, True}
+    assert {case.evidence for case in cases} == {"usual", "observed", "outcomes", "patterns", "all"}
+    # Equal digests mean something: masks that differ, and settings that differ, lead to runs that differ.
+    for reading, case in product(READINGS, READERS):
+        masked = {compiled[f"{reading} {name} {case}"] for name in mechanisms(lake(reading))}
+        assert len(masked) == len(mechanisms(lake(reading)))
+    assert len({compiled[f"episodic mcar:0.4 {case}"] for case in cases}) == len(cases)
 
 
 def test_compiled_equals_step_by_step(compiled: dict[str, str]) -> None:

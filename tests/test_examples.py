@@ -82,6 +82,7 @@ def test_a_trial_has_a_row_and_a_distribution_for_every_decision(whole: Path) ->
     assert 0 < table["reward_learned"].null_count() < 15
 
 
+@pytest.mark.slow
 def test_a_trial_killed_at_any_moment_tells_what_one_that_was_not_does(whole: Path, tmp_path: Path) -> None:
     program = [sys.executable, str(EXAMPLES / "trial.py"), "--folder", str(tmp_path), *WORDS]
     for wanted in (1, 20, 60, 61, 150):

@@ -182,6 +182,7 @@ def finish(folder: Path, *words: str | Path) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+@pytest.mark.slow
 def test_a_study_with_all_four_is_killed_and_resumed_and_an_edited_module_makes_runs_new(tmp_path: Path) -> None:
     parts = write_parts(tmp_path)
     study, file = tmp_path / "study.toml", tmp_path / f"{parts.replace('.', '/')}.py"
@@ -235,6 +236,7 @@ def test_a_study_with_all_four_is_killed_and_resumed_and_an_edited_module_makes_
     assert "own: 48 of 48 runs" in looked.stdout
 
 
+@pytest.mark.slow
 def test_on_dask_workers_import_the_module_themselves_and_refuse_another_source(tmp_path: Path) -> None:
     parts = write_parts(tmp_path)
     study, about = tmp_path / "study.toml", tmp_path / "scheduler.json"

@@ -78,6 +78,7 @@ print(json.dumps([seconds, tried, noted]))
 """
 
 
+@pytest.mark.slow
 def test_a_cache_that_lacks_the_kernel_of_a_yardstick_does_not_change_the_estimate(tmp_path: Path) -> None:
     path = write_study(tmp_path, study_of("last-observed", "optimum"))
     done = subprocess.run([sys.executable, "-c", CHILD, str(path)], check=True, capture_output=True, text=True)

@@ -77,6 +77,7 @@ def test_every_method_goes_on_in_a_new_process(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mi-synthetic", "last-observed"])
 def test_a_killed_run_ends_as_one_that_was_left_alone(method: str, tmp_path: Path) -> None:
     path = tmp_path / "run"
@@ -111,6 +112,7 @@ def test_a_killed_run_ends_as_one_that_was_left_alone(method: str, tmp_path: Pat
     assert digest(resumed, resumed.record(50)) == digest(alone, alone.record(50))
 
 
+@pytest.mark.slow
 def test_no_half_file_is_ever_seen(tmp_path: Path) -> None:
     path = tmp_path / "run"
     command = python(SAVE_EVERY_CHUNK, path, "mi-conservative", MECHANISM, 50, 50 * 60)

@@ -45,6 +45,7 @@ def small(tmp_path: Path) -> tuple[Path, Path]:
     return study, tmp_path / "store"
 
 
+@pytest.mark.slow
 def test_the_export_is_complete_and_sorted(whole: bytes) -> None:
     table = pl.read_csv(whole)
     assert table.height == table["id"].n_unique() == RUNS == len(Study.parse(STUDY)) > 2000
@@ -53,6 +54,7 @@ def test_the_export_is_complete_and_sorted(whole: bytes) -> None:
     assert table.select(keys).rows() == sorted(table.select(keys).rows(), key=lambda row: [x or "" for x in row])
 
 
+@pytest.mark.slow
 def test_killed_ten_times_and_resumed_gives_the_same_bytes(tmp_path: Path, whole: bytes) -> None:
     study, store = write_study(tmp_path), tmp_path / "store"
     chance = random.Random(4)
@@ -70,15 +72,17 @@ def test_killed_ten_times_and_resumed_gives_the_same_bytes(tmp_path: Path, whole
     assert exported(store) == whole
 
 
-def test_one_worker_or_two_and_shards_give_the_same_bytes(tmp_path: Path, whole: bytes) -> None:
-    study = write_study(tmp_path)
-    finish("run", study, "--out", tmp_path / "two", "--workers", "2")
-    assert exported(tmp_path / "two") == whole
+def test_one_worker_or_two_and_shards_give_the_same_bytes(small: tuple[Path, Path], tmp_path: Path) -> None:
+    study, store = small
+    for workers in ("1", "2"):
+        finish("run", study, "--out", tmp_path / workers, "--workers", workers)
+        assert exported(tmp_path / workers) == exported(store)
     for shard in ("1/3", "2/3", "3/3"):
         finish("run", study, "--out", tmp_path / "shards", "--shard", shard)
-    assert exported(tmp_path / "shards") == whole
+    assert exported(tmp_path / "shards") == exported(store)
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_store_at_once(tmp_path: Path, whole: bytes) -> None:
     words = command("run", write_study(tmp_path), "--out", tmp_path / "store", "--workers", "1")
     both = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]

@@ -119,6 +119,7 @@ def hooked(at: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_an_interrupt_during_any_import_is_a_line_and_exit_code_130() -> None:
     # Tables of characters are imported while the result is being printed, so then there is something on the screen.
     listed = dict.fromkeys(hooked("list").stderr.split())

@@ -122,8 +122,7 @@ def test_one_participant_is_an_agent(case: Settings) -> None:
             assert follower.agent.tables.components.search.due.any()
 
 
-def test_every_setting_is_crossed_and_each_learns_something_else() -> None:
-    assert len(CASES) == 7 + 3 * 13 + 3 * 5 + 4 + 13 + 6 + 8
+def test_each_setting_learns_something_else() -> None:
     digests = {learned(followed(case, 0.3)[0]) for case in CASES if case.method != "random-action"}
     # Votes do not change what is learned from given actions; methods, updates, K, optimism, own tables and evidence do.
     assert len(digests) >= 5 * 3 + 6 + 3 + 6

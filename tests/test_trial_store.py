@@ -234,6 +234,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_in_30_kills(path: Path, store: SqliteStore) -> None:
     grow(store, 1)
     store.close()
@@ -259,6 +260,7 @@ def test_nothing_acknowledged_is_lost_in_30_kills(path: Path, store: SqliteStore
     assert len(whole) > 200
 
 
+@pytest.mark.slow
 def test_a_maker_that_is_killed_leaves_a_whole_store_or_none(path: Path) -> None:
     program = "import sys; from lacuna.trial.log.sqlite import SqliteStore; print(flush=True); "
     program += "SqliteStore.create(sys.argv[1], 'walk')"
