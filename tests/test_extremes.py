@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from commands import Call, caller
-from lacuna import command as cli
+from lacuna.cli import main as cli
 from lacuna.missingness import MECHANISMS
 from live_trials import write_file
 from studies import write_study

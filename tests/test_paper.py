@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lacuna import command as cli
+from lacuna.cli import main as cli
 from lacuna.frontier import studies as frontier
 from lacuna.frontier.studies import Form
 from lacuna.frontier.tuning import draws_of
