@@ -22,18 +22,19 @@ from pictures import idea_picture
 from lacuna.agent.methods import METHODS, NAMED, YARDSTICKS, Method
 from lacuna.agent.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
 from lacuna.cli.main import app
-from lacuna.frontier.deep_learners import extract as deep_rows
 from lacuna.missingness import MECHANISMS
-from lacuna.paper.verdicts import in_brief
-from lacuna.story.page import picture, written
-from lacuna.story.results import extract
 from lacuna.study.spec import StudySpec
 from lacuna.study.store import SCHEMA
 from lacuna.worlds.registry import WORLDS
+from lacuna_paper.frontier.deep_learners import extract as deep_rows
+from lacuna_paper.story.page import picture, written
+from lacuna_paper.story.results import extract
+from lacuna_paper.verdicts import in_brief
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "lacuna"
-FULL_STUDY = PACKAGE / "paper" / "full_study.json"
+OF_PAPER = ROOT / "paper" / "src" / "lacuna_paper"
+FULL_STUDY = OF_PAPER / "full_study.json"
 
 KINDS = {
     "String": "text", "Int64": "whole number", "Float64": "number", "Boolean": "true or false",
@@ -222,8 +223,8 @@ PAGES: dict[str, Page] = {
 
 def main() -> None:
     """Write everything."""
-    (PACKAGE / "story" / "results.json").write_text(story_results(), encoding="utf-8")
-    (PACKAGE / "frontier" / "deep_learners.json").write_text(deep_learners(), encoding="utf-8")
+    (OF_PAPER / "story" / "results.json").write_text(story_results(), encoding="utf-8")
+    (OF_PAPER / "frontier" / "deep_learners.json").write_text(deep_learners(), encoding="utf-8")
     for path, text in pages().items():
         target = ROOT / "docs" / path
         target.parent.mkdir(exist_ok=True)

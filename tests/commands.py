@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lacuna import command as cli
+from lacuna.cli import main as cli
 
 
 class Answer(NamedTuple):

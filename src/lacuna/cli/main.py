@@ -23,10 +23,10 @@ from lacuna.cli.replay_command import replay
 from lacuna.cli.study_commands import app as study_app
 from lacuna.cli.study_commands import tell_of_damage
 from lacuna.cli.trial_commands import app as trial_app
-from lacuna.paper.command import paper
-from lacuna.story.command import explain
 from lacuna.terminal import exit_code, progress
 from lacuna.validation import printable, whole_number
+from lacuna_paper.command import paper
+from lacuna_paper.story.command import explain
 
 if TYPE_CHECKING:
     from lacuna.agent.own_method import AnyMethod
@@ -281,7 +281,7 @@ def theory(
 ) -> None:
     """Check the paper's appendix: every statement with its formula, a simulation and a status, on one page."""
     from lacuna.run.repetitions import threads
-    from lacuna.theory.command import run_theory
+    from lacuna_paper.theory.command import run_theory
 
     workers = threads(workers)
     run_theory(out, workers=workers, effort=effort, seed=seed)
