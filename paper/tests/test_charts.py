@@ -25,7 +25,7 @@ from lacuna.report.styles import DARK, Style
 from lacuna.study.selection import MEASURES, Draw
 from lacuna.study.store import SCHEMA
 from lacuna.worlds.lake import Lake
-from lacuna.worlds.lake_picture import PALETTE, LakePainter
+from lacuna.worlds.lake_picture import LAKE_PALETTE, LakePainter
 from lacuna_paper.charts import BEYOND, FIGURES, mcar_theta, optimum, reward_against_theta
 from lacuna_paper.comparison import KNOWING
 from lacuna_paper.diagrams import worlds
@@ -300,7 +300,7 @@ def test_the_chart_and_the_picture_of_the_world_are_one_drawing() -> None:
                 bytes.fromhex(fills[cell["colour"]][1:])
             )
         marks = (row for i in (1, 2) for row in spec["datasets"][panel["layer"][i]["data"]["name"]])
-        assert {row.get("fill") or row["ink"] for row in marks} <= set(PALETTE.values())
+        assert {row.get("fill") or row["ink"] for row in marks} <= set(LAKE_PALETTE.values())
 
 
 def test_charts_as_files(tmp_path: Path, specs: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ import claims_tables
 import paper_runs
 from lacuna.report.chart_files import spec_of
 from lacuna.report.findings import Lead, count_leads
-from lacuna.report.forest import Estimate, Part, bar, forest, reach
+from lacuna.report.forest import Estimate, Part, bar, forest_plot, reach
 from lacuna.report.styles import DARK, in_dark
 from lacuna_paper.charts import FIGURES, OUR_DEFAULT, default_by_rate, mcar_time, reward_against_theta
 from lacuna_paper.diagrams import pathways, record, recorded
@@ -76,7 +76,7 @@ def test_a_dot_lies_in_the_shade_if_and_only_if_its_value_lies_in_the_region(
     first, last = sorted(borders)
     wanted = ((first, inf), (-inf, last), (first, last))[ends]
     one = Estimate(value, low, high, wanted)
-    picture = forest(one, "supported", "words")
+    picture = forest_plot(one, "supported", "words")
     x, width = map(float, re.search(r'class="wanted" x="([-\d.]+)" y="0" width="([-\d.]+)"', picture).groups())  # type: ignore[union-attr]
     (dot,) = map(float, re.findall(r'<circle cx="([\d.]+)"', picture))
     begin, end = map(float, re.search(r'class="reach" d="M([\d.]+),\d+H([\d.]+)', picture).groups())  # type: ignore[union-attr]

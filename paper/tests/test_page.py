@@ -19,7 +19,7 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import paper_runs
-from lacuna.agent.methods import find_method
+from lacuna.agent.methods import method_named
 from lacuna.report.chart_files import FORMATS, write_files
 from lacuna.report.html_tables import table
 from lacuna.report.page import Figure, Section, as_json
@@ -572,7 +572,7 @@ def test_the_page_says_where_ours_is_ahead_and_where_behind(visit: Visit) -> Non
     tuned = section.locator("table:visible").first
     heads = tuned.locator("thead th").all_inner_texts()
     assert heads[4] == "Share of the gap to QMDP, true model, rewards seen"
-    assert heads[5:] == [find_method(name).title for name in KNOWING]
+    assert heads[5:] == [method_named(name).title for name in KNOWING]
     first = tuned.locator("tbody tr").first.locator("td").all_inner_texts()
     one = comparisons()["as-published"][0]
     assert one.share is not None

@@ -15,16 +15,10 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from lacuna.agent.settings import Settings
-from lacuna.report.axes import Panel
-from lacuna.report.findings import Lead, count_leads, on_lead
-from lacuna.report.panels import chart_of
-from lacuna.report.styles import BLACK, BLUE, DASHED, INK, ORANGE, SOLID, Style
-from lacuna.run.repetitions import EARLY as FIRST_STEPS
-from lacuna.study.selection import MEASURES
-from lacuna.study.statistics import mean_interval
-from lacuna.worlds.lake import Lake
-from lacuna.worlds.mdp.solve import solve
+from lacuna import Lake, Settings, solve
+from lacuna.report import BLACK, BLUE, DASHED, INK, ORANGE, SOLID, Lead, Panel, Style, chart_of, count_leads, on_lead
+from lacuna.run import EARLY_STEPS
+from lacuna.study import MEASURES, mean_interval
 from lacuna_paper.comparison import KNOWING, OURS, REACHABLE
 from lacuna_paper.evidence import (
     ALL_METHODS,
@@ -220,7 +214,7 @@ def _early_and_whole(seen: Evidence) -> str:
     early, whole = (_lead(seen, MI_SYNTHETIC, BASELINES, list(THETAS), measure) for measure in (EARLY, REWARD))
     return (
         f"{MI_SYNTHETIC} is clearly ahead of every baseline at {early.ahead or 'none'} of {early.cases} rates over the "
-        f"first {FIRST_STEPS:,} steps, at {whole.ahead or 'none'} over all"
+        f"first {EARLY_STEPS:,} steps, at {whole.ahead or 'none'} over all"
     )
 
 

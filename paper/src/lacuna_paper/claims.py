@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lacuna.study.selection import Draw
+from lacuna.study import Draw
 from lacuna_paper import questions
 from lacuna_paper.evidence import (
     ALL_METHODS,
@@ -100,7 +100,7 @@ def judge(
 
     Examples
     --------
-    >>> from lacuna.study.store import SCHEMA
+    >>> from lacuna.study import SCHEMA
     >>> findings = judge(pl.DataFrame(schema=SCHEMA))
     >>> len(findings), {finding.verdict for finding in findings}
     (24, {'undecided'})

@@ -1,4 +1,4 @@
-"""The `lacuna paper` command. Heavy imports happen inside it."""
+"""The commands `lacuna paper`, `lacuna theory` and `lacuna explain`. Heavy imports happen inside them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from lacuna.study.runner import Progress
+    from lacuna.study import Progress
     from lacuna_paper.reproduce import Watch
     from lacuna_paper.verdicts import Finding
 
@@ -36,7 +36,7 @@ def paper(
     workers: Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")] = None,
 ) -> None:
     """Reproduce the paper: run its studies, judge its claims, draw its figures, write one page. Stop it at any time."""
-    from lacuna.run.repetitions import threads
+    from lacuna.run import threads
     from lacuna_paper.reproduce import Request, RunsFailedError, gather, write_up
 
     workers = threads(workers)
@@ -59,6 +59,36 @@ def paper(
     for path in files[:-1]:
         typer.echo(f"Wrote {path}")
     typer.echo(f"Open {files[-1].resolve()}")
+
+
+def theory(
+    out: Annotated[
+        Path, typer.Option(help="The folder to write the page, its data and its figures to.", show_default=False)
+    ],
+    workers: Annotated[int | None, typer.Option(help="Statements at a time.", show_default="one per core")] = None,
+    effort: Annotated[float, typer.Option(help="Size of the simulations; below 1 is faster and coarser.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulations.")] = 0,
+) -> None:
+    """Check the paper's appendix: every statement with its formula, a simulation and a status, on one page."""
+    from lacuna.run import threads
+    from lacuna_paper.theory.command import run_theory
+
+    workers = threads(workers)
+    run_theory(out, workers=workers, effort=effort, seed=seed)
+
+
+def explain(
+    out: Annotated[Path, typer.Option(help="The page to write or replace, an HTML file.", show_default=False)],
+) -> None:
+    """Write the idea as a story of eight scenes on one page, with recordings of real runs."""
+    from lacuna.cli import page_to_write
+    from lacuna.report import write_whole
+    from lacuna_paper.story.page import story_page
+
+    page_to_write(out)
+    content = story_page().encode()
+    write_whole(out, content)
+    typer.echo(f"Open {out.resolve()} ({len(content) / 1000:,.0f} kB)")
 
 
 def summary(findings: Sequence[Finding]) -> str:
@@ -84,7 +114,7 @@ def summary(findings: Sequence[Finding]) -> str:
 @contextmanager
 def _watching() -> Iterator[Watch]:
     """Announce the start; on a terminal, show the progress."""
-    from lacuna.study.watching import shown_on_terminal
+    from lacuna.study import shown_on_terminal
 
     with ExitStack() as shown:
         show: dict[str, Callable[[Progress], None]] = {}

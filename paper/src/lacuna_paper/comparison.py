@@ -14,10 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.agent.methods import YARDSTICKS, find_method
-from lacuna.agent.settings import UNPLANNED, Settings
-from lacuna.study.selection import with_open_episode
-from lacuna.study.statistics import Interval, mean_interval, paired_difference, paired_ratio
+from lacuna import UNPLANNED, YARDSTICKS, Settings
+from lacuna.agent import method_named
+from lacuna.study import Interval, mean_interval, paired_difference, paired_ratio, with_open_episode
 from lacuna_paper.evidence import BASELINES, MODELS, REWARD, Evidence, Shown
 from lacuna_paper.verdicts import Basis
 
@@ -120,7 +119,7 @@ def against_untuned(
 def _untuned(runs: pl.DataFrame, n_trials: int) -> Iterator[tuple[Shown, NDArray[np.float64]]]:
     names = [*(shown.method for shown in BASELINES), *MODELS]
     # Yardsticks that learn explore as ours does.
-    explores = [UNPLANNED.optimism if find_method(name).learns else 0.0 for name in KNOWING]
+    explores = [UNPLANNED.optimism if method_named(name).learns else 0.0 for name in KNOWING]
     knowing = [Settings(name, optimism=optimism) for name, optimism in zip(KNOWING, explores, strict=True)]
     for settings in (*map(Settings, names), UNPLANNED, *knowing):
         same = [

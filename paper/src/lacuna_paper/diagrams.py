@@ -17,17 +17,13 @@ import altair as alt
 import gymnasium
 import numpy as np
 
-from lacuna.agent.agent import Agent
-from lacuna.agent.settings import Settings
-from lacuna.report.panels import haloed, print_config
-from lacuna.report.styles import BLUE, GREY, ORANGE
-from lacuna.run.play import play
-from lacuna.worlds.lake import COLOURS, Lake
-from lacuna.worlds.lake_picture import LETTERS, PALETTE, Box, Letter, draw
-from lacuna.wrappers import MissingObservation
+from lacuna import Agent, Lake, MissingObservation, Settings, play
+from lacuna.report import BLUE, GREY, ORANGE, haloed, print_config
+from lacuna.worlds import COLOURS, LAKE_PALETTE, Box, Letter, draw_lake
 
 _SIDE = 300
-_NAMES = {colour: f"{colour} ({LETTERS[colour]})" for colour in COLOURS}
+_LETTERS = {colour: colour[0] for colour in COLOURS}
+_NAMES = {colour: f"{colour} ({_LETTERS[colour]})" for colour in COLOURS}
 _LEARNED, _SEED, _WINDOW, _APART = 10_000, 0, 10, 4
 _TOP, _LANE = 3.2, 1.15
 """Offset of the guesses below the components, and distance between guesses, in rows of components."""
@@ -179,7 +175,7 @@ def _lanes(states: Sequence[Mapping[str, Any]]) -> list[dict[tuple[int, ...], fl
 
 def _label(state: Sequence[int]) -> str:
     row, column, colour = state
-    return f"{row},{column} {LETTERS[COLOURS[colour]]}"
+    return f"{row},{column} {_LETTERS[COLOURS[colour]]}"
 
 
 def _guess_rows(states: Sequence[Mapping[str, Any]], lanes: Sequence[Mapping[Any, float]]) -> Iterator[dict[str, Any]]:
@@ -209,7 +205,7 @@ def _node_rows(states: Sequence[Mapping[str, Any]], lanes: Sequence[Mapping[Any,
 def _part_rows(states: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for t, one in enumerate(states):
         row, column, colour = one["truth"]
-        for j, value in enumerate((str(row), str(column), LETTERS[COLOURS[colour]])):
+        for j, value in enumerate((str(row), str(column), _LETTERS[COLOURS[colour]])):
             yield {"step": t, "at": j + 0.5, "text": "?" if one["hidden"][j] else value}
 
 
@@ -230,8 +226,8 @@ def worlds(lake: Lake | None = None) -> alt.ConcatChart:
     ['Dry', 'Flooded']
     """
     lake = lake or Lake()
-    series = [{"name": name, "colour": PALETTE[colour], "shape": "fill"} for colour, name in _NAMES.items()]
-    series.append({"name": "shore of the water (≈)", "colour": PALETTE["water"], "shape": "line"})
+    series = [{"name": name, "colour": LAKE_PALETTE[colour], "shape": "fill"} for colour, name in _NAMES.items()]
+    series.append({"name": "shore of the water (≈)", "colour": LAKE_PALETTE["water"], "shape": "line"})
     dry, flooded = lake.ground.water.sum(axis=(1, 2))
     legend = alt.LegendConfig(
         orient="top", title=None, symbolType="square", symbolSize=180, symbolStrokeWidth=0, labelFontSize=12
@@ -260,12 +256,12 @@ def _on_maps(lake: Lake) -> str:
 
 def _map(lake: Lake, flooded: bool) -> alt.LayerChart:
     """The marks of the drawing, and above them a transparent copy of the cells that carries the tooltips."""
-    drawing = draw(lake, flooded=flooded)
+    drawing = draw_lake(lake, flooded=flooded)
     n_rows, n_columns = lake.shape
     x = alt.X("left:Q", axis=None, scale=alt.Scale(domain=[0, n_columns], nice=False))
     y = alt.Y("top:Q", axis=None, scale=alt.Scale(domain=[n_rows, 0], nice=False))
     area = (x, y, alt.X2("right"), alt.Y2("bottom"))
-    colour = alt.Color("colour:N").scale(domain=list(_NAMES.values()), range=[PALETTE[name] for name in _NAMES])
+    colour = alt.Color("colour:N").scale(domain=list(_NAMES.values()), range=[LAKE_PALETTE[name] for name in _NAMES])
     fill, opacity = alt.Fill("fill:N", scale=None), alt.Opacity("opacity:Q", scale=None)
     ink, size = alt.Color("ink:N", scale=None), alt.Size("pixels:Q", scale=None)
     cells = _rows(_corners(cell) | facts for cell, facts in zip(drawing.cells, _facts(lake, flooded), strict=True))
@@ -309,7 +305,7 @@ def _captions(lake: Lake, flooded: bool) -> Iterator[Letter]:
     for row in range(1, len(water) - 1):
         columns = np.flatnonzero(water[row - 1] & ~water[row] & water[row + 1])
         if columns.size:
-            yield Letter("bridge", row + 0.65, columns.mean() + 0.5, 0.35, PALETTE["ink"])
+            yield Letter("bridge", row + 0.65, columns.mean() + 0.5, 0.35, LAKE_PALETTE["ink"])
     rows, columns = np.nonzero(lake.fogged)
     if rows.size:
-        yield Letter("fog", rows.mean() + 0.65, columns.mean() + 0.5, 0.35, PALETTE["ink"])
+        yield Letter("fog", rows.mean() + 0.65, columns.mean() + 0.5, 0.35, LAKE_PALETTE["ink"])

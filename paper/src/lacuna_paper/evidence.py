@@ -15,10 +15,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from lacuna.agent.methods import find_method
-from lacuna.agent.settings import UNPLANNED
-from lacuna.study.selection import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, Draw, choose, chosen_runs
-from lacuna.validation import one_of
+from lacuna import UNPLANNED
+from lacuna.agent import method_named
+from lacuna.study import FIGURES, HYPER_PARAMETERS, MEASURES, Columns, Draw, choose, chosen_runs
 from lacuna_paper.verdicts import Basis, Sample, average
 
 Reading = Literal["episodic", "continuing"]
@@ -60,7 +59,7 @@ class Shown(NamedTuple):
         >>> print(Shown("mi-synthetic", 10), "|", Shown("mi-conservative", 1), "|", Shown("last-observed"))
         MI K=10, synthetic | SI, conservative | Last observed (V2)
         """
-        title = find_method(self.method).title
+        title = method_named(self.method).title
         if self.K is not None:
             title = title.replace("MI", "SI" if self.K == 1 else f"MI K={self.K}", 1)
         return f"{title}, mixing" if self.p_shuffle else title
@@ -136,8 +135,9 @@ class Evidence:
         draws: Sequence[Draw] = DRAWS,
     ) -> Evidence:  # fmt: skip
         """Read a table of runs, in any order."""
-        one_of("reading", reading, READINGS)
-        one_of("selection", selection, SELECTIONS)
+        for what, value, choices in (("reading", reading, READINGS), ("selection", selection, SELECTIONS)):
+            if value not in choices:
+                raise ValueError(f"{what} is {value!r}; it must be one of {', '.join(choices)}")
         published = (Draw(draws[0].tuning, draws[0].tuning),)
         used = tuple(draws) if selection == "held-out" else published
         known = {trial for draw in used for trials in draw for trial in trials}

@@ -15,10 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lacuna.agent.settings import DEFAULT, UNPLANNED
-from lacuna.run.measures import standard_error
-from lacuna.study.selection import with_open_episode
-from lacuna.study.statistics import (
+from lacuna import DEFAULT, UNPLANNED
+from lacuna.run import standard_error
+from lacuna.study import (
     LEVEL,
     Interval,
     holm,
@@ -26,6 +25,7 @@ from lacuna.study.statistics import (
     paired_difference,
     paired_p_value,
     paired_ratio,
+    with_open_episode,
 )
 from lacuna_paper.comparison import REACHABLE, in_order
 from lacuna_paper.evidence import REWARD

@@ -10,14 +10,30 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from lacuna.files import write_whole
-from lacuna.quantities import counted, duration
-from lacuna.report.chart_files import FORMATS, spec_of, write_files
-from lacuna.report.forest import bar
-from lacuna.report.html_tables import Text, joined, table
-from lacuna.report.page import Figure, Page, Section, Switch, details, facts, numbers, paragraphs, when
-from lacuna.report.styles import DARK, in_dark
-from lacuna.study.selection import Draw
+from lacuna.report import (
+    DARK,
+    FORMATS,
+    Figure,
+    Page,
+    Section,
+    Switch,
+    Text,
+    bar,
+    counted,
+    details,
+    duration,
+    facts,
+    in_dark,
+    joined,
+    numbers,
+    paragraphs,
+    spec_of,
+    table,
+    when,
+    write_files,
+    write_whole,
+)
+from lacuna.study import Draw
 from lacuna_paper.charts import BEYOND, FIGURES, FigureOfPaper, optimum, reward_against_theta, short_horizons
 from lacuna_paper.claims import CLAIMS
 from lacuna_paper.comparison import Comparisons

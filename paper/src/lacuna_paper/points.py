@@ -13,23 +13,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lacuna.report.styles import (
-    BLACK,
-    BLUE,
-    BROWN,
-    DASHED,
-    DOTTED,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    SOLID,
-    VERMILION,
-    Style,
-)
-from lacuna.study.selection import MEASURES, with_open_episode
-from lacuna.study.summaries import thinned, with_intervals
+from lacuna.report import BLACK, BLUE, BROWN, DASHED, DOTTED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Style
+from lacuna.study import MEASURES, thinned, with_intervals, with_open_episode
 from lacuna_paper.evidence import COLUMNS, PATH, REWARD, STAYED, WATER, Evidence, Shown, theta_of
 
 _CURVES = {REWARD: "curve_reward", WATER: "curve_bad", PATH: "curve_path"}

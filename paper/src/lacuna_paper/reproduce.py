@@ -21,13 +21,9 @@ from typing import Any
 
 import polars as pl
 
-from lacuna import __version__
-from lacuna.files import write_whole
-from lacuna.study.engines import Local
-from lacuna.study.runner import Progress, run_studies
-from lacuna.study.selection import Draw
-from lacuna.study.spec import Study
-from lacuna.study.store import Store, export
+from lacuna import Local, Store, Study, __version__
+from lacuna.report import write_whole
+from lacuna.study import Draw, Progress, export, run_studies
 from lacuna_paper.claims import judge
 from lacuna_paper.comparison import Comparisons, against_tuned, against_untuned
 from lacuna_paper.evidence import DRAWS, Evidence, Reading, Selection, settings_looked_at

@@ -7,13 +7,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from lacuna.agent.methods import find_method
-from lacuna.agent.settings import DEFAULT, UNPLANNED
-from lacuna.quantities import number_text
-from lacuna.report.forest import Estimate, Part, forest, reach
-from lacuna.report.html_tables import Cell, Row, Text, bounds_text, interval_cell, short_number, table
-from lacuna.report.page import details, facts, paragraphs, when
-from lacuna.study.statistics import Interval, mean_interval
+from lacuna import DEFAULT, UNPLANNED
+from lacuna.agent import method_named
+from lacuna.report import (
+    Cell,
+    Estimate,
+    Part,
+    Row,
+    Text,
+    bounds_text,
+    details,
+    facts,
+    forest_plot,
+    interval_cell,
+    number_text,
+    paragraphs,
+    reach,
+    short_number,
+    table,
+    when,
+)
+from lacuna.study import Interval, mean_interval
 from lacuna_paper.claims import CLAIMS, Claim
 from lacuna_paper.comparison import KNOWING, REACHABLE, Comparison, Comparisons
 from lacuna_paper.horizons import (
@@ -126,7 +140,7 @@ def _picture(part: Answer, word: str, scale: tuple[float, float] | None = None) 
     """An effect with its interval and the region where it is wanted; nothing if there is no effect."""
     found = _estimate(part)
     told = f"{interval(part)} {part.unit}, wanted {part.wanted}: {word}"
-    return Markup("") if found is None else forest(found, _CLASSES[word], told, scale)
+    return Markup("") if found is None else forest_plot(found, _CLASSES[word], told, scale)
 
 
 def _definition(claim: Claim, titles: dict[str, str]) -> Markup:
@@ -256,8 +270,8 @@ def _counted(found: Sequence[Comparison]) -> str:
 def _table(found: Sequence[Comparison], *, worlds: bool = False) -> Markup:
     heads: list[Text] = ["World"] if worlds else []
     heads += ["Missingness", "Ours minus the best of the paper's", "Ours", "Best of the paper's"]
-    heads += [f"Share of the gap to {find_method(REACHABLE).title}"]
-    heads += [find_method(name).title for name in KNOWING]
+    heads += [f"Share of the gap to {method_named(REACHABLE).title}"]
+    heads += [method_named(name).title for name in KNOWING]
     rows = []
     for one in found:
         row: list[Text | Cell] = [one.world] if worlds else []
@@ -355,7 +369,7 @@ def _otherwise(verdicts: Verdicts) -> str:
 def _on_gap(steps: int) -> str:
     return (
         f"The gap is counted in reward per episode over {steps:,} steps, open and cut episodes counted: 0 % is ours "
-        f"without planning, 100 % {find_method(REACHABLE).title}."
+        f"without planning, 100 % {method_named(REACHABLE).title}."
     )
 
 
@@ -364,7 +378,7 @@ def _horizons(cells: Sequence[Problem], verdicts: Verdicts) -> Markup:
     heads: list[Text] = ["World", "Missingness"]
     heads += [f"Planned minus unplanned, {horizon:,} steps" for horizon in horizons]
     heads += ["Share of the gap closed", "Planned, per episode", "Unplanned, per episode"]
-    heads += [f"{find_method(REACHABLE).title}, per episode"]
+    heads += [f"{method_named(REACHABLE).title}, per episode"]
     rows = []
     for cell in cells:
         row: list[Text | Cell] = [cell.world, cell.missingness]

@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.quantities import number_text
-from lacuna.study.statistics import LEVEL, ROUNDING, mean_interval
+from lacuna.report import number_text
+from lacuna.study import LEVEL, ROUNDING, mean_interval
 
 Verdict = Literal["supported", "not supported", "undecided"]
 
@@ -283,7 +283,7 @@ def most_wrong_by_chance(findings: Sequence[Finding]) -> float:
     false lies on the border of its region; a claim that is true is refuted with a probability of at most 1 - `LEVEL`,
     over all its parts. Undecided is never wrong. The bound holds where intervals cover what they say: held out, not as
     published, where settings are chosen on the trials that are reported; and not where a method gets stuck so rarely
-    that no trial shows it, see `lacuna.study.statistics.unseen_share`.
+    that no trial shows it, see `unseen_share`.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.agent.methods import Impute, find_method
+from lacuna.agent.methods import Impute, method_named
 from lacuna.agent.settings import Rules, Settings
 from lacuna.kernels.codes import Observed
 from lacuna.kernels.counts import CountTable
@@ -254,13 +254,13 @@ def memory_bytes(space: Space, n_actions: int, settings: Settings) -> int:
 
 def count_rows(space: Space, settings: Settings) -> int:
     """How many rows Q has: states, or states of the space in which "missing" is one more value, for each table."""
-    token = find_method(settings.method).impute == Impute.TOKEN
+    token = method_named(settings.method).impute == Impute.TOKEN
     return settings.tables * (prod(size + 1 for size in space.sizes) if token else space.n_states)
 
 
 def _chain_room(space: Space, settings: Settings) -> tuple[int, int]:
     """Lengths of `of_code` and `of_value`: 0 for methods without chained draws."""
-    if not find_method(settings.method).chains:
+    if not method_named(settings.method).chains:
         return 0, 0
     return space.layout.rows.shape[0], max(space.sizes)
 

@@ -280,7 +280,7 @@ NAMED: dict[str, Method] = METHODS | YARDSTICKS
 """All that a trial can be run with."""
 
 
-def find_method(name: str) -> Method:
+def method_named(name: str) -> Method:
     """Return the method or yardstick called `name`, or raise an error that lists the choices."""
     if not isinstance(name, str) or name not in NAMED:
         raise ValueError(

@@ -12,7 +12,7 @@ from lacuna.display import script_json
 from lacuna.report.encoding import recording_data
 from lacuna.report.recording import Recording
 from lacuna.report.scenery import method_data, world_data
-from lacuna.report.still import still
+from lacuna.report.still import still_picture
 
 SCRIPTS = ("data.js", "scene.js", "panel.js", "timeline.js", "player.js")
 """The scripts of the player; each uses only those before it."""
@@ -64,7 +64,7 @@ def recording_json(recording: Recording) -> dict[str, Any]:
     }
 
 
-def page(
+def player_page(
     title: str, body: str, data: Mapping[str, Any], *, style: Sequence[str] = (), script: Sequence[str] = ()
 ) -> str:
     """Return a whole page.
@@ -74,7 +74,7 @@ def page(
     title
         Plain text.
     body
-        HTML. `place` makes the element of a player.
+        HTML. `player_element` makes the element of a player.
     data
         Plain data by name: recordings from `recording_json`, and data of other scripts.
     style, script
@@ -87,7 +87,7 @@ def page(
     )  # fmt: skip
 
 
-def place(name: str, recording: Recording, *, start: tuple[int, int] | None = None, options: str = "") -> str:
+def player_element(name: str, recording: Recording, *, start: tuple[int, int] | None = None, options: str = "") -> str:
     """Return the element of a player of the recording `name`, with a picture for readers without scripts.
 
     `start` is a stage and a step in it; `options` are further HTML attributes.
@@ -95,7 +95,7 @@ def place(name: str, recording: Recording, *, start: tuple[int, int] | None = No
     stage, step = start or opening_step(recording)
     return (
         f'<div class="replay" data-recording="{name}" data-stage="{stage}" data-step="{step}" {options}>'
-        f"{still(recording, stage, step)}</div>"
+        f"{still_picture(recording, stage, step)}</div>"
     )
 
 
@@ -107,9 +107,9 @@ def replay_page(recording: Recording) -> str:
         f'<header class="top"><h1>{escape(_headline(recording))}</h1>'
         f"<p>{escape(_lead(recording))}</p>"
         '<button type="button" class="theme" aria-label="Light or dark"></button></header>\n'
-        f"<main>{place('recording', recording, options='data-address')}\n{_about(recording)}</main>"
+        f"<main>{player_element('recording', recording, options='data-address')}\n{_about(recording)}</main>"
     )
-    return page(f"Replay: {title}", body, {"recording": recording_json(recording)})
+    return player_page(f"Replay: {title}", body, {"recording": recording_json(recording)})
 
 
 def opening_step(recording: Recording) -> tuple[int, int]:

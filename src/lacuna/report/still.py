@@ -28,7 +28,7 @@ _DARK = """
 """
 
 
-def still(recording: Recording, stage: int, step: int, *, dark: bool = False) -> str:
+def still_picture(recording: Recording, stage: int, step: int, *, dark: bool = False) -> str:
     """Return the moment before a step of a stage of the first method as SVG; `dark` adapts it to dark pages."""
     kept = recording.stages[0][stage]
     drawing, mdp = drawing_of(recording.problem.mdp), recording.problem.mdp

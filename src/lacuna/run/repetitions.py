@@ -21,7 +21,7 @@ from lacuna.run.problems import AnyProblem, EnvProblem
 from lacuna.run.run import DRIVERS, Run
 from lacuna.validation import of_kind, one_of, shown, whole_number
 
-EARLY = 10_000
+EARLY_STEPS = 10_000
 """Learning speed is the reward per step over this many first steps."""
 
 MOST_TRIALS = 100_000
@@ -121,7 +121,7 @@ def run_trial(
 
 
 def _measured(run: Run | EnvRun, steps: int, times: list[int], progress: Progress | None) -> dict[str, Any]:
-    early, late = min(EARLY, steps), steps - max(1, steps // 5)
+    early, late = min(EARLY_STEPS, steps), steps - max(1, steps // 5)
     wanted = {early, late, *times} - {0, steps}
     run.advance(steps, times=wanted, progress=progress)
     end = run.snapshot()

@@ -17,7 +17,7 @@ from lacuna.worlds.mdp.painter import NOTHING_HIDDEN, Hidden
 
 Pixels = NDArray[np.uint8]
 
-PALETTE = {
+LAKE_PALETTE = {
     "green": "#a9d6a0", "orange": "#f5b95a", "red": "#d9604c", "water": "#1456b0", "home": "#1e703a", "ink": "#111111",
     "white": "#ffffff", "grid": "#8a918a", "agent": "#2c2c34", "hidden": "#7048a0", "unknown": "#cdcdcd",
 }  # fmt: skip
@@ -70,33 +70,35 @@ class Drawing(NamedTuple):
     letters: list[Letter]
 
 
-def draw(lake: Lake, *, flooded: bool, fog: bool = True) -> Drawing:
+def draw_lake(lake: Lake, *, flooded: bool, fog: bool = True) -> Drawing:
     """Draw a map without the agent: a panel of the paper's figure 2.
 
     Examples
     --------
-    >>> drawing = draw(Lake(), flooded=True)
+    >>> drawing = draw_lake(Lake(), flooded=True)
     >>> len(drawing.cells), drawing.letters[0]
     (64, Letter(text='g', row=0.25, column=0.76, size=0.3, ink='#111111'))
     """
     water, colours = lake.ground.water[int(flooded)], lake.ground.colour[int(flooded)]
     homes = {lake.ground.start: "S", lake.ground.goal: "G"}
-    white, ink = PALETTE["white"], PALETTE["ink"]
+    white, ink = LAKE_PALETTE["white"], LAKE_PALETTE["ink"]
     cells, letters = [], []
     for row, column in np.ndindex(lake.shape):
         colour = COLOURS[int(colours[row, column])]
-        cells.append(Box(row, column, 1, 1, PALETTE[colour]))
+        cells.append(Box(row, column, 1, 1, LAKE_PALETTE[colour]))
         home = (row, column) in homes
         letters.append(Letter(LETTERS[colour], row + 0.25, column + 0.76, 0.3, white if home else ink))
         if water[row, column]:
-            letters.append(Letter("≈", row + 0.6, column + 0.45, 0.45, white if colour == "red" else PALETTE["water"]))
+            letters.append(
+                Letter("≈", row + 0.6, column + 0.45, 0.45, white if colour == "red" else LAKE_PALETTE["water"])
+            )
     boxes = [Box(*cell[:4], white, _FOG) for cell, lies in zip(cells, lake.fogged.flat, strict=True) if fog and lies]
     boxes += [*_grid(*lake.shape), *_shore(water)]
     for (row, column), text in homes.items():
         inner = 1 - 2 * _FRAME
         boxes += [
             Box(row, column, 1, 1, ink),
-            Box(row + _FRAME, column + _FRAME, inner, inner, PALETTE["home"]),
+            Box(row + _FRAME, column + _FRAME, inner, inner, LAKE_PALETTE["home"]),
         ]
         letters.append(Letter(text, row + 0.6, column + 0.45, 0.45, white))
     return Drawing(cells, boxes, letters)
@@ -104,9 +106,9 @@ def draw(lake: Lake, *, flooded: bool, fog: bool = True) -> Drawing:
 
 def _grid(n_rows: int, n_columns: int) -> Iterator[Box]:
     for row in range(n_rows + 1):
-        yield Box(max(row - _LINE / 2, 0), 0, _LINE, n_columns, PALETTE["grid"])
+        yield Box(max(row - _LINE / 2, 0), 0, _LINE, n_columns, LAKE_PALETTE["grid"])
     for column in range(n_columns + 1):
-        yield Box(0, max(column - _LINE / 2, 0), n_rows, _LINE, PALETTE["grid"])
+        yield Box(0, max(column - _LINE / 2, 0), n_rows, _LINE, LAKE_PALETTE["grid"])
 
 
 def _shore(water: NDArray[np.bool_]) -> Iterator[Box]:
@@ -117,7 +119,7 @@ def _shore(water: NDArray[np.bool_]) -> Iterator[Box]:
         for down, across in product(range(3), range(3)):
             if dry[row + down, column + across]:
                 (top, height), (left, width) = strips[down], strips[across]
-                yield Box(row + top, column + left, height, width, PALETTE["water"])
+                yield Box(row + top, column + left, height, width, LAKE_PALETTE["water"])
 
 
 _GROUNDS = {
@@ -206,11 +208,11 @@ class LakePainter:
         """The world in a true state, agent included, as pixels ``[height, width, 3]``."""
         row, column, flooded = self.lake.place(state)
         n_rows, n_columns = self.lake.shape
-        drawing = draw(self.lake, flooded=flooded, fog=hidden.fog)
+        drawing = draw_lake(self.lake, flooded=flooded, fog=hidden.fog)
         marks = {
-            "colour": Box(row, column, 1, 1, PALETTE["unknown"]),
-            "row": Box(0, column, n_rows, 1, PALETTE["hidden"], _BAND),
-            "column": Box(row, 0, 1, n_columns, PALETTE["hidden"], _BAND),
+            "colour": Box(row, column, 1, 1, LAKE_PALETTE["unknown"]),
+            "row": Box(0, column, n_rows, 1, LAKE_PALETTE["hidden"], _BAND),
+            "column": Box(row, 0, 1, n_columns, LAKE_PALETTE["hidden"], _BAND),
         }
         pixels = np.zeros((n_rows * self.cell, n_columns * self.cell, 3), dtype=np.uint8)
         for box in (*drawing.cells, *drawing.boxes):
@@ -222,7 +224,7 @@ class LakePainter:
                 self._fill(pixels, box)
         self._disc(pixels, row, column)
         if "colour" in hidden.components:
-            self._write(pixels, Letter("?", row + 0.5, column + 0.5, 0.45, PALETTE["white"]))
+            self._write(pixels, Letter("?", row + 0.5, column + 0.5, 0.45, LAKE_PALETTE["white"]))
         return pixels
 
     def _fill(self, pixels: Pixels, box: Box) -> None:
@@ -251,7 +253,7 @@ class LakePainter:
         distance = np.hypot(x, y)
         for radius, colour in ((0.34 * size, "white"), (0.28 * size, "agent")):
             covered = np.clip(radius + 0.5 - distance, 0.0, 1.0)[:, :, None]
-            tile[:] = np.rint(covered * _rgb(PALETTE[colour]) + (1.0 - covered) * tile)
+            tile[:] = np.rint(covered * _rgb(LAKE_PALETTE[colour]) + (1.0 - covered) * tile)
 
 
 def _rgb(colour: str) -> NDArray[np.float64]:

@@ -16,11 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from lacuna.agent.methods import YARDSTICKS
-from lacuna.agent.settings import DEFAULT, SETTINGS
-from lacuna.study.selection import with_open_episode
-from lacuna.study.spec import Study
-from lacuna.study.statistics import LEVEL, Interval, holm, mean_interval, paired_difference, paired_p_value
+from lacuna import DEFAULT, YARDSTICKS, Study
+from lacuna.agent import SETTINGS
+from lacuna.study import LEVEL, Interval, holm, mean_interval, paired_difference, paired_p_value, with_open_episode
 
 DEFAULT_NAME = DEFAULT.method
 KNOWING = ("qmdp", "qmdp-rewards", "optimum")

@@ -16,15 +16,32 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from lacuna.quantities import counted
-from lacuna.report import axes
-from lacuna.report.axes import Floor, Panel
-from lacuna.report.chart_files import spec_of
-from lacuna.report.html_tables import Cell, Text, cards, interval_cell, joined, table
-from lacuna.report.page import Figure, Section, details, paragraphs
-from lacuna.report.panels import chart_of
-from lacuna.report.styles import BLACK, BLUE, DASHED, DOTTED, GREEN, SOLID, VERMILION, Style
-from lacuna.study.statistics import LEVEL, holm, mean_interval, paired_difference, paired_p_value
+from lacuna.report import (
+    BLACK,
+    BLUE,
+    DASHED,
+    DOTTED,
+    GREEN,
+    SOLID,
+    VERMILION,
+    Cell,
+    Figure,
+    Floor,
+    Panel,
+    Section,
+    Style,
+    Text,
+    cards,
+    chart_of,
+    counted,
+    details,
+    interval_cell,
+    joined,
+    paragraphs,
+    spec_of,
+    table,
+)
+from lacuna.study import LEVEL, holm, mean_interval, paired_difference, paired_p_value
 
 Against = Literal["steps", "seconds"]
 
@@ -51,7 +68,7 @@ LAKE_FLOOR = Floor(lowest=-100.0, close_up=60.0)
 """Where the axis of rewards in Lake World ends: methods that fail earn minus a thousand."""
 _CELL = ("world", "theta", "learner", "view", "steps")
 _POINT = ("steps", "seconds", "mean", "low", "high")
-_AXES: dict[Against, axes.Against] = {"steps": "log steps", "seconds": "log seconds"}
+_AXES: dict[Against, Literal["log steps", "log seconds"]] = {"steps": "log steps", "seconds": "log seconds"}
 _COLOURS = {"lacuna": BLACK, "ppo": BLUE, "recurrent-ppo": GREEN, "dqn": VERMILION}
 _DASHES = {"agent": SOLID, "plain": DOTTED, "carried": DASHED, "imputed": SOLID}
 _SHAPES = {"agent": "circle", "plain": "triangle-down", "carried": "square", "imputed": "diamond"}

@@ -9,10 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lacuna.agent.methods import NAMED
-from lacuna.report.html_tables import Cell, Text, interval_cell, table
-from lacuna.report.page import Section, details, paragraphs
-from lacuna.study.statistics import Interval
+from lacuna.agent import NAMED
+from lacuna.report import Cell, Section, Text, details, interval_cell, paragraphs, table
+from lacuna.study import Interval
 
 FILE = "frontier.json"
 _MARKS = {"ahead": " ▲", "behind": " ▼", "level": ""}

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import polars as pl
 
-from lacuna.files import write_whole
-from lacuna.study.spec import Study
-from lacuna.study.statistics import LEVEL
+from lacuna import Study
+from lacuna.report import write_whole
+from lacuna.study import LEVEL
 from lacuna_paper.frontier.cells import DEFAULT_NAME, KNOWING, as_data, cells_of
 from lacuna_paper.frontier.tuning import choices, confirming_studies, draws_of, listed, tuned_cells
 

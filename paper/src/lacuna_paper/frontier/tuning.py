@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from lacuna.agent.settings import SETTINGS
-from lacuna.study.selection import COLUMNS, HYPER_PARAMETERS, METHOD, Draw, choose, with_open_episode
-from lacuna.study.spec import Study
+from lacuna import Study
+from lacuna.agent import SETTINGS
+from lacuna.study import COLUMNS, HYPER_PARAMETERS, METHOD, Draw, choose, with_open_episode
 from lacuna_paper.frontier.cells import KNOWING, PER_EPISODE, Cell, with_series
 
 FRESH_FROM = 1000
@@ -28,7 +28,7 @@ def draws_of(tuning: Study, draws: int, fresh: int) -> list[Draw]:
 
     Examples
     --------
-    >>> from lacuna.study.spec import Study
+    >>> from lacuna import Study
     >>> study = Study.from_data({"name": "t", "steps": 10, "trials": 4, "first_trial": 6000, "missingness": ["none"],
     ...     "worlds": [{"name": "lake"}], "methods": [{"name": "last-observed"}]}, "t")
     >>> draws_of(study, 2, 3)

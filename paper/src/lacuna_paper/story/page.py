@@ -6,9 +6,8 @@ import json
 from html import escape
 from importlib.resources import files
 
-from lacuna.report.player import page, place, recording_json
-from lacuna.report.still import still
-from lacuna.version import __version__
+from lacuna import __version__
+from lacuna.report import player_element, player_page, recording_json, still_picture
 from lacuna_paper.story.results import SERIES, chart, results
 from lacuna_paper.story.scenes import RATES, USUAL_RATE, Scene, name_of, scenes, vote
 
@@ -35,7 +34,7 @@ def story_page() -> str:
         "</main>",
     ]
     data = {name: recording_json(kept) for scene in told for name, kept in scene.recordings.items()}
-    return page(
+    return player_page(
         "lacuna, explained: ten guesses in the fog", "\n".join(body), data | {"study": found},
         style=[_part("story.css")], script=[_part("story.js")],
     )  # fmt: skip
@@ -44,14 +43,14 @@ def story_page() -> str:
 def picture() -> str:
     """Return one moment of the story as SVG, for documents."""
     scene = vote()
-    return still(next(iter(scene.recordings.values())), *scene.start, dark=True) + "\n"
+    return still_picture(next(iter(scene.recordings.values())), *scene.start, dark=True) + "\n"
 
 
 def _section(number: int, scene: Scene) -> str:
     names = list(scene.recordings)
     first = name_of(USUAL_RATE) if name_of(USUAL_RATE) in names else names[0]
     chooser = _chooser("Lost:") if len(names) > 1 else ""
-    player = place(first, scene.recordings[first], start=scene.start, options=f"data-simple {scene.options}")
+    player = player_element(first, scene.recordings[first], start=scene.start, options=f"data-simple {scene.options}")
     return (
         f'<section id="scene-{scene.id}" class="scene"><div class="words"><p class="count">{number}</p>'
         f"<h2>{escape(scene.title)}</h2>{scene.text}{chooser}</div>\n{player}</section>"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lacuna.agent.settings import DEFAULT, Settings
-from lacuna.report.recording import Recording, Stage, record
-from lacuna.run.problems import Problem
+from lacuna import DEFAULT, Problem, Settings
+from lacuna.report import Recording, Stage, record
 
 RATES = (0.0, 0.2, 0.4, 0.6, 0.8)
 """The rates of loss that a reader can choose from."""

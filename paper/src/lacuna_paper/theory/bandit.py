@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels import kernel
 from lacuna_paper.theory.measuring import Floats, blocks, generator
 
 OBSERVED_MEANS, MISSING_AS_STATE, IMPUTED_MEANS, FIXED = range(4)

@@ -1,4 +1,4 @@
-"""The `lacuna theory` command."""
+"""What `lacuna theory` does."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from lacuna.files import write_whole
-from lacuna.quantities import counted, duration
-from lacuna.terminal import progress
+from lacuna.cli import progress
+from lacuna.report import counted, duration, write_whole
 from lacuna_paper.theory.appendix import STATEMENTS, as_data, check_effort, examine
 from lacuna_paper.theory.figures import all_curves
 from lacuna_paper.theory.page import write_page
@@ -47,9 +48,6 @@ _COLOURS = {"refuted as printed, corrected": "red", "fails": "bold red", "undeci
 
 def _show(conclusions: list[Conclusion]) -> None:
     """Every statement with its status, as a table."""
-    from rich.console import Console
-    from rich.table import Table
-
     listed = Table("statement", "in the paper", "status", "assumption broken")
     for one in conclusions:
         colour = _COLOURS.get(one.status, "green")

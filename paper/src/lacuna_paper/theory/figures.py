@@ -11,8 +11,23 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from lacuna.report.panels import encodings, framed, laid_out, shown_rows
-from lacuna.report.styles import BLACK, BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, SKY, SOLID, VERMILION, Style
+from lacuna.report import (
+    BLACK,
+    BLUE,
+    DASHED,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SOLID,
+    VERMILION,
+    Style,
+    encodings,
+    framed,
+    laid_out,
+    shown_rows,
+)
 from lacuna_paper.theory.bandit import IMPUTED_MEANS, MISSING_AS_STATE, RULE_NAMES, make_rule, run_bandit
 from lacuna_paper.theory.measuring import standard_error
 from lacuna_paper.theory.on_acting import (

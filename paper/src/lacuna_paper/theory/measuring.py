@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.run import measures
+from lacuna.run import standard_error as error_of_mean
 from lacuna_paper.theory.statement import Case, Measurement
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ def blocks(
 
 def standard_error(values: Floats) -> float:
     """Return the standard error of a mean; a single value says nothing of it."""
-    error = measures.standard_error(values)
+    error = error_of_mean(values)
     return inf if error is None else error
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import comb
-from typing import get_args
+from typing import Literal
 
 import numpy as np
 
-from lacuna.agent.memory import blank_memory
-from lacuna.agent.qlearning import update_apart, update_together
-from lacuna.agent.settings import Settings, Update
-from lacuna.kernels.space import Space
+from lacuna import Settings, Space
+from lacuna.agent import blank_memory, update_apart, update_together
 from lacuna_paper.theory.measuring import Floats, generator
 from lacuna_paper.theory.statement import Case, Formula, Measurement, statement
 
 _ROUNDING = 1e-12
 _S, _A = 4, 3
-_UPDATES: tuple[Update, ...] = get_args(Update)
+_UPDATES: tuple[Literal["sequential", "simultaneous", "exact-rate"], ...] = ("sequential", "simultaneous", "exact-rate")
 SEQUENTIAL, SIMULTANEOUS, EXACT_RATE = range(3)
 
 

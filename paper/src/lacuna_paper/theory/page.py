@@ -10,11 +10,21 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from lacuna.files import write_whole
-from lacuna.report.chart_files import spec_of, write_files
-from lacuna.report.html_tables import Cell, Text, table
-from lacuna.report.page import Figure, Page, Section, details, numbers, paragraphs
-from lacuna.report.styles import DARK
+from lacuna.report import (
+    DARK,
+    Cell,
+    Figure,
+    Page,
+    Section,
+    Text,
+    details,
+    numbers,
+    paragraphs,
+    spec_of,
+    table,
+    write_files,
+    write_whole,
+)
 from lacuna_paper.theory.figures import Curves, draw
 from lacuna_paper.theory.notation import to_html, to_mathml
 from lacuna_paper.theory.statement import (

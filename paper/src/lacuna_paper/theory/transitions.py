@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.kernels.compiled import kernel
+from lacuna.kernels import kernel
 from lacuna_paper.theory.measuring import Floats, blocks, generator
 
 ORACLE, ESTIMATED, RECURSIVE = range(3)
