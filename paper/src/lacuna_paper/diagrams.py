@@ -19,7 +19,7 @@ import numpy as np
 
 from lacuna import Agent, Lake, MissingObservation, Settings, play
 from lacuna.report import BLUE, GREY, ORANGE, haloed, print_config
-from lacuna.worlds import COLOURS, LAKE_PALETTE, Box, Letter, draw_lake
+from lacuna.worlds import COLOURS, LAKE_PALETTE, Letter, Rectangle, draw_lake
 
 _SIDE = 300
 _LETTERS = {colour: colour[0] for colour in COLOURS}
@@ -284,7 +284,7 @@ def _rows(values: Iterable[Mapping[str, Any]]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(values)))
 
 
-def _corners(box: Box) -> dict[str, Any]:
+def _corners(box: Rectangle) -> dict[str, Any]:
     return {"left": box.column, "top": box.row, "right": box.column + box.width, "bottom": box.row + box.height}
 
 

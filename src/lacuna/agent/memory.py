@@ -227,7 +227,15 @@ class Learner(NamedTuple):
 
 
 def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
-    """Return the memory of a learner that has seen nothing yet."""
+    """Return the memory of a learner that has seen nothing yet.
+
+    Examples
+    --------
+    >>> from lacuna import Settings, Space
+    >>> memory = blank_memory(Space((3, 2)), 4, Settings("mi-synthetic", K=5))
+    >>> memory.Q.shape, memory.S.shape
+    ((6, 4), (5,))
+    """
     K, n_rows = settings.pathways, count_rows(space, settings)
     S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
     entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))

@@ -80,7 +80,7 @@ def _made(name: str, found: Any, reference: str) -> Command:
         raise ValueError(f"{reference!r} is {type(found).__name__}; it must be a function or a typer.Typer")
     try:
         return typer.main.get_group(group).commands[name]
-    except (RuntimeError, TypeError) as error:
+    except Exception as error:
         raise ValueError(f"{reference!r} is no command: {told(error)}") from error
 
 

@@ -55,7 +55,16 @@ _SHELL = """<!DOCTYPE html>
 
 
 def recording_json(recording: Recording) -> dict[str, Any]:
-    """Return a recording as the player reads it."""
+    """Return a recording as the player reads it.
+
+    Examples
+    --------
+    >>> from lacuna import Problem, Settings
+    >>> from lacuna.report import record
+    >>> found = record(Problem.named("corridor", "mcar:0.4"), [Settings("mi-synthetic", K=3)], at=[0], steps=10)
+    >>> list(recording_json(found))
+    ['header', 'world', 'methods', 'tracks']
+    """
     return {
         "header": recording.header,
         "world": world_data(recording.problem),
@@ -79,6 +88,12 @@ def player_page(
         Plain data by name: recordings from `recording_json`, and data of other scripts.
     style, script
         Additional CSS and JavaScript, appended to those of the player.
+
+    Examples
+    --------
+    >>> page = player_page("Two words", "<p>Two words.</p>", {"words": ["two", "words"]})
+    >>> '<script type="application/json" id="words">["two","words"]</script>' in page
+    True
     """
     kept = (f'<script type="application/json" id="{name}">{script_json(item)}</script>' for name, item in data.items())
     return _SHELL.format(
@@ -91,6 +106,14 @@ def player_element(name: str, recording: Recording, *, start: tuple[int, int] | 
     """Return the element of a player of the recording `name`, with a picture for readers without scripts.
 
     `start` is a stage and a step in it; `options` are further HTML attributes.
+
+    Examples
+    --------
+    >>> from lacuna import Problem, Settings
+    >>> from lacuna.report import record
+    >>> found = record(Problem.named("corridor", "mcar:0.4"), [Settings("mi-synthetic", K=3)], at=[0], steps=10)
+    >>> player_element("walk", found, start=(0, 2)).partition(">")[0]
+    '<div class="replay" data-recording="walk" data-stage="0" data-step="2" '
     """
     stage, step = start or opening_step(recording)
     return (

@@ -148,7 +148,13 @@ def _start(problem: AnyProblem, settings: AnyMethod, seed: int, driver: str) -> 
 
 
 def threads(workers: int | None) -> int:
-    """Number of workers: as given, else one per core that this process may use."""
+    """Number of workers: as given, else one per core that this process may use.
+
+    Examples
+    --------
+    >>> threads(3), threads(None) >= 1
+    (3, True)
+    """
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number("workers", workers, 1, _MOST_WORKERS)
