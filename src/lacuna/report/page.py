@@ -262,8 +262,8 @@ def facts(items: Iterable[tuple[Text, Text]]) -> Markup:
 
     Examples
     --------
-    >>> print(facts([("World", "Lake World")]))
-    <dl class="facts"><dt>World</dt><dd>Lake World</dd></dl>
+    >>> print(facts([("Seeds", "20")]))
+    <dl class="facts"><dt>Seeds</dt><dd>20</dd></dl>
     """
     return Markup('<dl class="facts">{}</dl>').format(
         joined(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in items)
