@@ -63,7 +63,7 @@ docs: .venv/ready ## write the reference pages from the code, and build the docu
 	$(BIN)/zensical build --clean --strict
 	@echo "Open $(CURDIR)/out/docs/index.html"
 
-wheel: .venv/ready ## build wheel and sdist into out/dist, and try both in empty environments
+wheel: .venv/ready ## build wheels and sdists into out/dist, and try them in empty environments
 	$(BIN)/python tests/empty_environment.py
 
 sb3: .venv-sb3/ready ## check and train with Stable-Baselines3, in an environment of its own
@@ -77,7 +77,7 @@ slurm: .venv/ready ## run a study on a real SLURM of one node, installed with ap
 
 clean: ## remove everything that was made, environments included
 	rm -rf .venv .venv-sb3 .cache out build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
-	find src tests examples -name __pycache__ -prune -exec rm -rf {} +
+	find src tests examples paper -name __pycache__ -prune -exec rm -rf {} +
 
 define new_environment
 	@command -v $(PYTHON) >/dev/null || { echo "lacuna needs Python 3.11 or newer, and there is no $(PYTHON) here." >&2; exit 1; }
@@ -88,9 +88,9 @@ define new_environment
 	$(PYTHON) -m venv $(1)
 endef
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml paper/pyproject.toml constraints.txt
 	$(call new_environment,.venv)
-	$(BIN)/python -m pip install -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install -c constraints.txt -e ".[dev]" -e paper
 	@touch $@
 
 # torch goes first, so that the build chosen for it stays.

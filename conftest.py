@@ -12,6 +12,8 @@ import pytest
 from lacuna.missingness import MECHANISMS
 from lacuna.worlds.registry import WORLDS
 
+pytest_plugins = ["shared_browser"]
+
 
 @pytest.fixture(autouse=True)
 def _in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,14 +17,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lacuna.frontier.section import place_of, series_of
-from lacuna.frontier.studies import gather, write
-from lacuna.paper.reproduce import FOLDER
 from lacuna.quantities import number_text
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_studies
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
+from lacuna_paper.frontier.section import place_of, series_of
+from lacuna_paper.frontier.studies import gather, write
+from lacuna_paper.reproduce import FOLDER
 
 COLUMNS = 6
 MARKS = {"ahead": " ▲", "behind": " ▼", "level": ""}

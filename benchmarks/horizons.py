@@ -14,11 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from lacuna.paper.horizons import JUDGED, OUTCOMES, as_data, cells_of
-from lacuna.paper.reproduce import FOLDER
 from lacuna.quantities import number_text
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
+from lacuna_paper.horizons import JUDGED, OUTCOMES, as_data, cells_of
+from lacuna_paper.reproduce import FOLDER
 
 Data = Mapping[str, Any]
 SHORT = {"cliff-walking": "CliffWalking", "taxi": "Taxi", "frozen-lake": "FrozenLake", "lake": "Lake World"}

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from lacuna.agent.settings import DEFAULT, UNPLANNED
-from lacuna.paper.comparison import REACHABLE
-from lacuna.paper.evidence import DRAWS
 from lacuna.quantities import number_text
 from lacuna.study.engines import Local
 from lacuna.study.runner import run_studies
 from lacuna.study.selection import HYPER_PARAMETERS, Columns, choose, chosen_runs, with_open_episode
 from lacuna.study.spec import Study
 from lacuna.study.store import Store
+from lacuna_paper.comparison import REACHABLE
+from lacuna_paper.evidence import DRAWS
 
 ROOT = Path(__file__).parents[1]
 STUDIES = Path(__file__).with_name("readme")

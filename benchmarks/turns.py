@@ -10,9 +10,9 @@ nothing.
 from __future__ import annotations
 
 from lacuna.agent.settings import UNPLANNED, Settings
-from lacuna.paper.reproduce import beyond_studies
 from lacuna.run.problems import Problem
 from lacuna.run.run import Run
+from lacuna_paper.reproduce import beyond_studies
 
 CASES = (
     Settings("mi-synthetic"),

@@ -22,18 +22,19 @@ from pictures import idea_picture
 from lacuna.agent.methods import METHODS, NAMED, YARDSTICKS, Method
 from lacuna.agent.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
 from lacuna.cli.main import app
-from lacuna.frontier.deep_learners import extract as deep_rows
 from lacuna.missingness import MECHANISMS
-from lacuna.paper.verdicts import in_brief
-from lacuna.story.page import picture, written
-from lacuna.story.results import extract
 from lacuna.study.spec import StudySpec
 from lacuna.study.store import SCHEMA
 from lacuna.worlds.registry import WORLDS
+from lacuna_paper.frontier.deep_learners import extract as deep_rows
+from lacuna_paper.story.page import picture, written
+from lacuna_paper.story.results import extract
+from lacuna_paper.verdicts import in_brief
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "lacuna"
-FULL_STUDY = PACKAGE / "paper" / "full_study.json"
+OF_PAPER = ROOT / "paper" / "src" / "lacuna_paper"
+FULL_STUDY = OF_PAPER / "full_study.json"
 
 KINDS = {
     "String": "text", "Int64": "whole number", "Float64": "number", "Boolean": "true or false",
@@ -72,6 +73,7 @@ PAGES: dict[str, Page] = {
                 "__version__",
             ),
             "lacuna.agent.own_method": ("find_method",),
+            "lacuna.agent": (),
             "lacuna.agent.observation": ("Observation",),
             "lacuna.wrappers.imputed": ("Show",),
             "lacuna.agent.savefile": ("SaveFileError", "OtherKernelsWarning", "OtherKernels"),
@@ -97,6 +99,7 @@ PAGES: dict[str, Page] = {
         "An agent or a yardstick in a world, measured.",
         {
             "lacuna": ("compare", "Comparison", "Problem", "run_trial", "run_trials", "Run"),
+            "lacuna.run": (),
             "lacuna.report.compare": ("WorldLike", "MechanismLike", "MethodLike"),
             "lacuna.run.problems": ("EnvProblem", "find_problem"),
             "lacuna.run.env_run": ("EnvRun",),
@@ -109,7 +112,16 @@ PAGES: dict[str, Page] = {
         "A run to watch, on one page; and a page checked against its header.",
         {
             "lacuna": ("replay", "Replay"),
-            "lacuna.report.recording": ("Recording", "Stage", "Moments", "record"),
+            "lacuna.report": (
+                "Recording",
+                "Stage",
+                "record",
+                "recording_json",
+                "player_page",
+                "player_element",
+                "still_picture",
+            ),
+            "lacuna.report.recording": ("Moments",),
             "lacuna.report.verifying": ("check_page", "recordings_in"),
         },
     ),
@@ -146,8 +158,9 @@ PAGES: dict[str, Page] = {
         "Worlds by name, the worlds that come with lacuna, and the decorator that declares one.",
         {
             "lacuna": ("make_world", "Lake"),
+            "lacuna.worlds": (),
             "lacuna.worlds.registry": ("WORLDS", "World", "world", "find_world", "parse_world"),
-            "lacuna.worlds.lake": ("PAPER_MAP", "MOVES", "COLOURS", "Rewards", "Ground"),
+            "lacuna.worlds.lake": ("PAPER_MAP", "MOVES", "Rewards", "Ground"),
             "lacuna.worlds.lake_picture": ("LakePainter",),
             "lacuna.worlds.machine": ("machine",),
             "lacuna.worlds.mobile_health": ("mobile_health",),
@@ -172,28 +185,60 @@ PAGES: dict[str, Page] = {
         "A study, its store, and the places where its runs are computed.",
         {
             "lacuna": ("Study", "Store", "Local", "run_study"),
+            "lacuna.study": ("run_studies", "Progress", "shown_on_terminal", "SCHEMA", "export"),
             "lacuna.study.runs": ("RunSpec",),
             "lacuna.study.spec": ("StudyError",),
             "lacuna.references": ("is_reference", "load", "source_digest", "resolve"),
-            "lacuna.study.store": ("SCHEMA", "export", "StoreError"),
-            "lacuna.study.runner": ("run_studies", "Progress", "Engine", "Outcome", "EngineError"),
+            "lacuna.study.store": ("StoreError",),
+            "lacuna.study.runner": ("Engine", "Outcome", "EngineError"),
             "lacuna.study.engines": ("Dask", "run_on_slurm"),
         },
     ),
     "summaries": Page(
         "Tables of a study",
         "From a table of runs to means, curves, paired differences and scores over tasks; and two stores compared.",
-        {"lacuna.study.outcomes": (), "lacuna.study.summaries": (), "lacuna.study.store_comparison": ()},
+        {
+            "lacuna.study": ("thinned", "with_intervals"),
+            "lacuna.study.outcomes": (),
+            "lacuna.study.summaries": (),
+            "lacuna.study.store_comparison": (),
+        },
     ),
     "statistics": Page(
         "Statistics",
         "Estimates over trials, with intervals.",
-        {"lacuna.study.statistics": ()},
+        {
+            "lacuna.study": (
+                "LEVEL",
+                "ROUNDING",
+                "Interval",
+                "mean_interval",
+                "paired_difference",
+                "paired_ratio",
+                "paired_p_value",
+                "holm",
+            ),
+            "lacuna.study.statistics": (),
+        },
     ),
     "selection": Page(
         "Selection",
         "Which setting each method is shown at.",
-        {"lacuna.study.selection": ()},
+        {
+            "lacuna.study": (
+                "MEASURES",
+                "FIGURES",
+                "METHOD",
+                "HYPER_PARAMETERS",
+                "Columns",
+                "COLUMNS",
+                "Draw",
+                "choose",
+                "chosen_runs",
+                "with_open_episode",
+            ),
+            "lacuna.study.selection": (),
+        },
     ),
     "checks": Page(
         "Checks",
@@ -204,6 +249,7 @@ PAGES: dict[str, Page] = {
         "Charts and pages",
         "Charts as files, and pages of one file. They need the extra `report`.",
         {
+            "lacuna.report": (),
             "lacuna.report.study_report": (),
             "lacuna.report.charts": (),
             "lacuna.report.findings": (),
@@ -217,13 +263,18 @@ PAGES: dict[str, Page] = {
             "lacuna.report.styles": (),
         },
     ),
+    "extending": Page(
+        "Kernels and commands",
+        "What a package uses that brings kernels or a command of its own.",
+        {"lacuna.kernels": (), "lacuna.cli": ()},
+    ),
 }
 
 
 def main() -> None:
     """Write everything."""
-    (PACKAGE / "story" / "results.json").write_text(story_results(), encoding="utf-8")
-    (PACKAGE / "frontier" / "deep_learners.json").write_text(deep_learners(), encoding="utf-8")
+    (OF_PAPER / "story" / "results.json").write_text(story_results(), encoding="utf-8")
+    (OF_PAPER / "frontier" / "deep_learners.json").write_text(deep_learners(), encoding="utf-8")
     for path, text in pages().items():
         target = ROOT / "docs" / path
         target.parent.mkdir(exist_ok=True)

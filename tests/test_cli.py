@@ -271,6 +271,24 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("cpp_source", "path", "why"), [
+    ("no/loop.cpp", None, "its source is not installed; a clone of the repository has benchmarks/loop.cpp"),
+    (None, "no/programs", "no g++ was found"),
+])  # fmt: skip
+def test_bench_says_why_it_leaves_cpp_out(
+    cpp_source: str | None, path: str | None, why: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = import_module("lacuna.cli.bench")
+    monkeypatch.setattr(bench, "STEPS", 20)
+    if cpp_source is not None:
+        monkeypatch.setattr(bench, "CPP_SOURCE", Path(cpp_source))
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+    code, out, _ = command("bench", "--repeats", "1")
+    assert (code, out.splitlines()[-1]) == (0, f"C++: left out, because {why}")
+
+
+@pytest.mark.slow
 def test_bench_measures_every_method(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import_module("lacuna.cli.bench")
     monkeypatch.setattr(sys.modules["lacuna.cli.bench"], "STEPS", 400)

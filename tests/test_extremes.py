@@ -93,10 +93,10 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     def left_out(*_: object, **__: object) -> None:
         raise ValueError("this is left out here")
 
-    monkeypatch.setattr("lacuna.paper.reproduce.gather", left_out)
-    monkeypatch.setattr("lacuna.theory.command.examine", left_out)
-    monkeypatch.setattr("lacuna.cli.bench", left_out)
-    monkeypatch.setattr("lacuna.story.page.story_page", left_out)
+    monkeypatch.setattr("lacuna_paper.reproduce.gather", left_out)
+    monkeypatch.setattr("lacuna_paper.theory.command.examine", left_out)
+    monkeypatch.setattr("lacuna.cli.bench.measure", left_out)
+    monkeypatch.setattr("lacuna_paper.story.page.story_page", left_out)
     monkeypatch.setattr("lacuna.study.engines._PATIENCE", 0.05)
     call = caller(capsys, monkeypatch)
     assert call("study", "run", write_study(tmp_path, STUDY), "--out", "store").code == 0

@@ -63,7 +63,8 @@ class Fresh:
         self.user_is(0)
         self.has("python3", PYTHON3)
         self.has("apt-get", APT_GET)
-        for path in ("Makefile", ".ci", "pyproject.toml", "constraints.txt"):
+        (self.clone / "paper").mkdir()
+        for path in ("Makefile", ".ci", "pyproject.toml", "paper/pyproject.toml", "constraints.txt"):
             copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
             copy(ROOT / path, self.clone / path)
         self.log = folder / "log"
@@ -171,7 +172,7 @@ def pytest_here(*arguments: str, **environment: str) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
 
 
-OPEN_A_PAGE = ("tests/test_page.py", "-k", "link or numbers")
+OPEN_A_PAGE = ("paper/tests/test_page.py", "-k", "link or numbers")
 
 
 def test_without_a_browser_the_summary_says_once_what_to_install(tmp_path: Path) -> None:
@@ -192,7 +193,8 @@ def test_without_a_browser_continuous_integration_fails(tmp_path: Path) -> None:
 
 
 def test_there_is_one_browser_for_all_tests() -> None:
-    tests = [str(path) for path in ROOT.glob("tests/test_*.py") if "browser: Browser" in path.read_text()]
+    files = [*ROOT.glob("tests/test_*.py"), *ROOT.glob("paper/tests/test_*.py")]
+    tests = [str(path) for path in files if "browser: Browser" in path.read_text()]
     assert len(tests) >= 2
     planned = pytest_here("--setup-plan", *tests).stdout
     assert re.findall(r"SETUP +(.) browser\b", planned) == ["S"]

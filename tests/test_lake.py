@@ -8,7 +8,7 @@ import pytest
 
 import naive
 from lacuna.worlds.lake import MOVES, PAPER_MAP, Lake, Rewards
-from lacuna.worlds.lake_picture import PALETTE, LakePainter, draw
+from lacuna.worlds.lake_picture import LAKE_PALETTE, LakePainter, draw_lake
 from lacuna.worlds.mdp.painter import Hidden
 from lacuna.worlds.mdp.tabular import TabularMDP
 
@@ -170,7 +170,7 @@ def test_the_four_panels_of_figure_2(flooded: bool, fog: bool) -> None:
     picture = LakePainter(lake).picture(lake.state(6, 1, flooded=flooded), Hidden(fog=fog))
     assert picture.shape == (384, 384, 3)
     assert picture.dtype == np.uint8
-    colours = {name: list(bytes.fromhex(value[1:])) for name, value in PALETTE.items()}
+    colours = {name: list(bytes.fromhex(value[1:])) for name, value in LAKE_PALETTE.items()}
     for row, column in product(range(8), range(8)):
         home = (row, column) in (naive.START, naive.GOAL)
         fill = colours["home" if home else ("green", "orange", "red")[naive.colour(row, column, flooded)]]
@@ -186,7 +186,8 @@ def test_the_four_panels_of_figure_2(flooded: bool, fog: bool) -> None:
 
 def test_every_cell_has_the_letter_of_its_colour() -> None:
     for flooded in (False, True):
-        letters = {(int(one.row), int(one.column)): one.text for one in draw(Lake(), flooded=flooded).letters[::-1]}
+        drawn = draw_lake(Lake(), flooded=flooded).letters[::-1]
+        letters = {(int(one.row), int(one.column)): one.text for one in drawn}
         for row, column in product(range(8), range(8)):
             assert letters[row, column] == "gor"[naive.colour(row, column, flooded)]
     dark = LakePainter(Lake(), cell=24).picture(0)[2:10, 39:46] < 40

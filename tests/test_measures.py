@@ -15,7 +15,7 @@ from lacuna.missingness import mcar, none
 from lacuna.run.loop import Trace
 from lacuna.run.measures import SUMS, blank_tally, calibration_error, episode_means, figures, standard_error
 from lacuna.run.problems import Problem
-from lacuna.run.repetitions import EARLY, run_trial
+from lacuna.run.repetitions import EARLY_STEPS, run_trial
 from lacuna.run.run import DRIVERS, Run
 from lacuna.worlds.mdp.tabular import TabularMDP
 from problems import READINGS, lake, mechanisms
@@ -219,7 +219,7 @@ def test_early_and_late_rewards_are_those_of_the_record(steps: int) -> None:
     found = run_trial(problem, Settings("last-observed"), steps=steps, seed=2, times=(1, steps))
     trace = Run(problem.mdp, problem.mechanism, Settings("last-observed"), seed=2).record(steps)
     late = max(1, steps // 5)
-    assert found["reward_per_step_early"] == pytest.approx(trace.reward[:EARLY].mean())
+    assert found["reward_per_step_early"] == pytest.approx(trace.reward[:EARLY_STEPS].mean())
     assert found["reward_per_step_late"] == pytest.approx(trace.reward[steps - late :].mean())
     assert found["reward_per_step"] == pytest.approx(trace.reward.mean())
     assert found["curve"][0, :2].tolist() == [1.0, trace.reward[0]]

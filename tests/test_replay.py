@@ -23,7 +23,7 @@ from lacuna.report.player import opening_step
 from lacuna.report.recording import Stage, record
 from lacuna.report.replay import bytes_of, replay
 from lacuna.report.scenery import haze, world_data
-from lacuna.report.still import still
+from lacuna.report.still import still_picture
 from lacuna.report.verifying import check_page, recordings_in
 from lacuna.run.run import Run
 from lacuna.worlds.mdp.drawing import Drawing, Ground, Scene, drawing_of
@@ -350,7 +350,7 @@ def test_the_still_picture_has_the_guesses_and_the_truth() -> None:
     stage, step = opening_step(recording)
     distinct = [len(set(row)) for row in recording.stages[0][0].before.pathways[:-1].tolist()]
     assert distinct[step] == max(distinct) > 1
-    assert still(recording, stage, step).count('fill-opacity=".3"') == 10
+    assert still_picture(recording, stage, step).count('fill-opacity=".3"') == 10
 
 
 def test_a_run_is_what_it_was_before_it_was_watched() -> None:

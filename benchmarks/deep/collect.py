@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cells import LONG, SEEDS, STEPS, THETAS, VIEWS, Cell, cells
 
 from lacuna.files import write_whole
-from lacuna.frontier.deep_learners import CHOSEN_ON, LEARNERS, PARTS, WORLDS, chart, extract, parts, reported
-from lacuna.frontier.deep_learners import VIEWS as SEEN_AS
 from lacuna.quantities import number_text
 from lacuna.report.chart_files import spec_of
 from lacuna.study.statistics import mean_interval
+from lacuna_paper.frontier.deep_learners import CHOSEN_ON, LEARNERS, PARTS, WORLDS, chart, extract, parts, reported
+from lacuna_paper.frontier.deep_learners import VIEWS as SEEN_AS
 
 ROOT = Path(__file__).parents[2]
 OUT, KEPT = ROOT / "out" / "deep", ROOT / "docs" / "results" / "deep.json"

@@ -6,155 +6,56 @@ it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lacuna.validation import extras_named
-from lacuna.version import __version__
-from lacuna.worlds.registry import make_world
+from lacuna.exports import exported
+from lacuna.version import __version__ as __version__
+from lacuna.worlds.registry import make_world as make_world
 
 if TYPE_CHECKING:
-    from lacuna.agent.agent import Agent
-    from lacuna.agent.binning import Binning
-    from lacuna.agent.methods import METHODS, YARDSTICKS
-    from lacuna.agent.own_method import AgentLike, OwnMethod
-    from lacuna.agent.settings import DEFAULT, UNPLANNED, Settings
-    from lacuna.checks import check_agent, check_mechanism, check_world
-    from lacuna.kernels.space import Space
-    from lacuna.missingness import Mechanism
-    from lacuna.missingness.fitting.fitted import FittedMissingness, from_masks
-    from lacuna.report.compare import compare
-    from lacuna.report.comparison import Comparison
-    from lacuna.report.replay import Replay, replay
-    from lacuna.run.play import play
-    from lacuna.run.problems import Problem
-    from lacuna.run.repetitions import run_trial, run_trials
-    from lacuna.run.run import Run
-    from lacuna.study.engines import Local
-    from lacuna.study.runner import run_study
-    from lacuna.study.spec import Study
-    from lacuna.study.store import Store
-    from lacuna.trial.engine.trial import Trial
-    from lacuna.trial.file.trial_file import TrialFile
-    from lacuna.worlds.lake import Lake
-    from lacuna.worlds.mdp.solve import evaluate, solve
-    from lacuna.worlds.mdp.tabular import TabularMDP
-    from lacuna.worlds.mdp.tabular_env import TabularEnv
-    from lacuna.wrappers import (
-        BinnedObservation,
-        CarriedObservation,
-        DelayedObservation,
-        FactoredObservation,
-        MissingObservation,
-        NoisyObservation,
-        VectorMissingObservation,
-    )
-    from lacuna.wrappers.imputed import ImputedObservation
-
-__all__ = [
-    "DEFAULT",
-    "METHODS",
-    "UNPLANNED",
-    "YARDSTICKS",
-    "Agent",
-    "AgentLike",
-    "BinnedObservation",
-    "Binning",
-    "CarriedObservation",
-    "Comparison",
-    "DelayedObservation",
-    "FactoredObservation",
-    "FittedMissingness",
-    "ImputedObservation",
-    "Lake",
-    "Local",
-    "Mechanism",
-    "MissingObservation",
-    "NoisyObservation",
-    "OwnMethod",
-    "Problem",
-    "Replay",
-    "Run",
-    "Settings",
-    "Space",
-    "Store",
-    "Study",
-    "TabularEnv",
-    "TabularMDP",
-    "Trial",
-    "TrialFile",
-    "VectorMissingObservation",
-    "__version__",
-    "check_agent",
-    "check_mechanism",
-    "check_world",
-    "compare",
-    "evaluate",
-    "from_masks",
-    "make_world",
-    "play",
-    "replay",
-    "run_study",
-    "run_trial",
-    "run_trials",
-    "solve",
-]
-
-_HOME = {
-    "Agent": "agent.agent",
-    "AgentLike": "agent.own_method",
-    "BinnedObservation": "wrappers",
-    "Binning": "agent.binning",
-    "CarriedObservation": "wrappers",
-    "check_agent": "checks",
-    "check_mechanism": "checks",
-    "check_world": "checks",
-    "compare": "report.compare",
-    "Comparison": "report.comparison",
-    "DEFAULT": "agent.settings",
-    "DelayedObservation": "wrappers",
-    "evaluate": "worlds.mdp.solve",
-    "FactoredObservation": "wrappers",
-    "FittedMissingness": "missingness.fitting.fitted",
-    "from_masks": "missingness.fitting.fitted",
-    "ImputedObservation": "wrappers",
-    "Lake": "worlds.lake",
-    "Local": "study.engines",
-    "Mechanism": "missingness",
-    "METHODS": "agent.methods",
-    "MissingObservation": "wrappers",
-    "NoisyObservation": "wrappers",
-    "OwnMethod": "agent.own_method",
-    "play": "run.play",
-    "Problem": "run.problems",
-    "Replay": "report.replay",
-    "replay": "report.replay",
-    "Run": "run.run",
-    "run_study": "study.runner",
-    "run_trial": "run.repetitions",
-    "run_trials": "run.repetitions",
-    "Settings": "agent.settings",
-    "solve": "worlds.mdp.solve",
-    "Space": "kernels.space",
-    "Store": "study.store",
-    "Study": "study.spec",
-    "TabularEnv": "worlds.mdp.tabular_env",
-    "TabularMDP": "worlds.mdp.tabular",
-    "Trial": "trial.engine.trial",
-    "TrialFile": "trial.file.trial_file",
-    "UNPLANNED": "agent.settings",
-    "VectorMissingObservation": "wrappers",
-    "YARDSTICKS": "agent.methods",
-}
-"""Where each public name is defined; it is imported from there when it is first used."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'lacuna' has no attribute {name!r}")
-    with extras_named():
-        return getattr(import_module(f"lacuna.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    from lacuna.agent.agent import Agent as Agent
+    from lacuna.agent.binning import Binning as Binning
+    from lacuna.agent.methods import METHODS as METHODS
+    from lacuna.agent.methods import YARDSTICKS as YARDSTICKS
+    from lacuna.agent.own_method import AgentLike as AgentLike
+    from lacuna.agent.own_method import OwnMethod as OwnMethod
+    from lacuna.agent.settings import DEFAULT as DEFAULT
+    from lacuna.agent.settings import UNPLANNED as UNPLANNED
+    from lacuna.agent.settings import Settings as Settings
+    from lacuna.checks.agents import check_agent as check_agent
+    from lacuna.checks.mechanisms import check_mechanism as check_mechanism
+    from lacuna.checks.worlds import check_world as check_world
+    from lacuna.kernels.space import Space as Space
+    from lacuna.missingness.fitting.fitted import FittedMissingness as FittedMissingness
+    from lacuna.missingness.fitting.fitted import from_masks as from_masks
+    from lacuna.missingness.mechanism import Mechanism as Mechanism
+    from lacuna.report.compare import compare as compare
+    from lacuna.report.comparison import Comparison as Comparison
+    from lacuna.report.replay import Replay as Replay
+    from lacuna.report.replay import replay as replay
+    from lacuna.run.play import play as play
+    from lacuna.run.problems import Problem as Problem
+    from lacuna.run.repetitions import run_trial as run_trial
+    from lacuna.run.repetitions import run_trials as run_trials
+    from lacuna.run.run import Run as Run
+    from lacuna.study.engines import Local as Local
+    from lacuna.study.runner import run_study as run_study
+    from lacuna.study.spec import Study as Study
+    from lacuna.study.store import Store as Store
+    from lacuna.trial.engine.trial import Trial as Trial
+    from lacuna.trial.file.trial_file import TrialFile as TrialFile
+    from lacuna.worlds.lake import Lake as Lake
+    from lacuna.worlds.mdp.solve import evaluate as evaluate
+    from lacuna.worlds.mdp.solve import solve as solve
+    from lacuna.worlds.mdp.tabular import TabularMDP as TabularMDP
+    from lacuna.worlds.mdp.tabular_env import TabularEnv as TabularEnv
+    from lacuna.wrappers.binned import BinnedObservation as BinnedObservation
+    from lacuna.wrappers.carried import CarriedObservation as CarriedObservation
+    from lacuna.wrappers.delayed import DelayedObservation as DelayedObservation
+    from lacuna.wrappers.factored import FactoredObservation as FactoredObservation
+    from lacuna.wrappers.imputed import ImputedObservation as ImputedObservation
+    from lacuna.wrappers.missing import MissingObservation as MissingObservation
+    from lacuna.wrappers.noisy import NoisyObservation as NoisyObservation
+    from lacuna.wrappers.vector import VectorMissingObservation as VectorMissingObservation
+else:
+    __all__, __getattr__, __dir__ = exported(__name__)

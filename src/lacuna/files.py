@@ -24,6 +24,12 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], check: Callable[[]
 
     Content that is too large for memory comes in parts. `check` is called, and may raise, when nobody else can replace
     the file before this does.
+
+    Examples
+    --------
+    >>> write_whole(Path("page.html"), b"<p>Whole.</p>")
+    >>> Path("page.html").read_bytes()
+    b'<p>Whole.</p>'
     """
     if path.is_dir() or not path.parent.is_dir():
         why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"

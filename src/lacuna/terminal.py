@@ -161,6 +161,13 @@ def progress(what: str, unit: str) -> Iterator[Callable[..., None]]:
     """Show how far something is: a bar on a terminal, nothing elsewhere.
 
     Gives a function that takes any of ``total``, ``completed``, ``advance`` (numbers of units) and ``note`` (a text).
+
+    Examples
+    --------
+    >>> with progress("sums", "rows") as show:
+    ...     show(total=3)
+    ...     for row in range(3):
+    ...         show(advance=1)
     """
     if not sys.stderr.isatty():
         yield lambda **_: None

@@ -6,7 +6,7 @@ import numpy as np
 
 from lacuna.agent import savefile
 from lacuna.agent.memory import Evidence, Learner, Memory, PlanTable, blank_memory, count_finished, memory_bytes
-from lacuna.agent.methods import METHODS, EvidenceSource, Teach, find_method
+from lacuna.agent.methods import METHODS, EvidenceSource, Teach, method_named
 from lacuna.agent.models import arrivals, planner
 from lacuna.agent.models.arrivals import Arrivals, kept_of
 from lacuna.agent.models.component_counts import ComponentCounts
@@ -144,7 +144,7 @@ class Tables:
 
 def array_names(settings: Settings) -> tuple[str, ...]:
     """The names of the arrays of tables with these settings."""
-    planned = planner.ARRAYS if find_method(settings.method).plans else ()
+    planned = planner.ARRAYS if method_named(settings.method).plans else ()
     looking = (planner.UNSURE,) if settings.look > 0 else ()
     return (*ARRAYS, *planned, *looking, *(arrivals.ARRAYS if kept_of(settings) else ()))
 
@@ -155,7 +155,7 @@ def table_bytes(space: Space, n_actions: int, settings: Settings) -> int:
     counts = count_bytes(settings.models * space.n_states, n_actions)
     tables = memory_bytes(space, n_actions, settings) + counts + components
     tables += 8 * (settings.lag + 2) * (settings.pathways + space.d + 2) if settings.lag > 0 else 0
-    plans, kept = find_method(settings.method).plans, kept_of(settings)
+    plans, kept = method_named(settings.method).plans, kept_of(settings)
     if plans:
         tables += Planner.nbytes(
             space, n_actions, settings.pathways, outcomes=EvidenceSource.OUTCOMES in settings.sources

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.agent.methods import Impute, find_method
+from lacuna.agent.methods import Impute, method_named
 from lacuna.agent.settings import Rules, Settings
 from lacuna.kernels.codes import Observed
 from lacuna.kernels.counts import CountTable
@@ -227,7 +227,15 @@ class Learner(NamedTuple):
 
 
 def blank_memory(space: Space, n_actions: int, settings: Settings) -> Memory:
-    """Return the memory of a learner that has seen nothing yet."""
+    """Return the memory of a learner that has seen nothing yet.
+
+    Examples
+    --------
+    >>> from lacuna import Settings, Space
+    >>> memory = blank_memory(Space((3, 2)), 4, Settings("mi-synthetic", K=5))
+    >>> memory.Q.shape, memory.S.shape
+    ((6, 4), (5,))
+    """
     K, n_rows = settings.pathways, count_rows(space, settings)
     S, C, S_next, C_next = (np.full(K, NO_STATE, dtype=np.int64) for _ in range(4))
     entries, firsts, ends = (np.zeros(K, dtype=np.uint64) for _ in range(3))
@@ -254,13 +262,13 @@ def memory_bytes(space: Space, n_actions: int, settings: Settings) -> int:
 
 def count_rows(space: Space, settings: Settings) -> int:
     """How many rows Q has: states, or states of the space in which "missing" is one more value, for each table."""
-    token = find_method(settings.method).impute == Impute.TOKEN
+    token = method_named(settings.method).impute == Impute.TOKEN
     return settings.tables * (prod(size + 1 for size in space.sizes) if token else space.n_states)
 
 
 def _chain_room(space: Space, settings: Settings) -> tuple[int, int]:
     """Lengths of `of_code` and `of_value`: 0 for methods without chained draws."""
-    if not find_method(settings.method).chains:
+    if not method_named(settings.method).chains:
         return 0, 0
     return space.layout.rows.shape[0], max(space.sizes)
 

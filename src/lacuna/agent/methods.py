@@ -280,8 +280,14 @@ NAMED: dict[str, Method] = METHODS | YARDSTICKS
 """All that a trial can be run with."""
 
 
-def find_method(name: str) -> Method:
-    """Return the method or yardstick called `name`, or raise an error that lists the choices."""
+def method_named(name: str) -> Method:
+    """Return the method or yardstick called `name`, or raise an error that lists the choices.
+
+    Examples
+    --------
+    >>> method_named("mi-synthetic").title
+    'MI, synthetic'
+    """
     if not isinstance(name, str) or name not in NAMED:
         raise ValueError(
             f"no method is called {name!r}{nearest(name, NAMED)}; there are {', '.join(METHODS)}; "

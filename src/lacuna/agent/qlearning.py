@@ -50,6 +50,17 @@ def update_together(a: int, r: float, discount: float, rules: Rules, memory: Mem
 
     If the target cannot move under the update (s' ≠ s, or the end), K sequential updates at `rate` are exactly one at
     ``1 - (1 - rate)**K``; otherwise they are taken one by one. Simultaneous updates always add up to one.
+
+    Examples
+    --------
+    >>> from lacuna import Settings, Space
+    >>> from lacuna.agent import blank_memory
+    >>> settings = Settings("mi-synthetic", K=2, alpha=1.0)
+    >>> memory = blank_memory(Space((3,)), 2, settings)
+    >>> memory.S[:], memory.S_next[:] = 0, 1
+    >>> update_together(1, 4.0, 0.9, settings.rules, memory)
+    >>> float(memory.Q[0, 1])
+    3.0
     """
     Q, s, s_next = memory.Q, memory.S[0], memory.S_next[0]
     if s != s_next or discount == 0 or rules.update == SIMULTANEOUS or rules.K == 1:
@@ -61,7 +72,19 @@ def update_together(a: int, r: float, discount: float, rules: Rules, memory: Mem
 
 @kernel
 def update_apart(a: int, r: float, discount: float, rules: Rules, memory: Memory) -> None:
-    """K pathways in the order k = 1 … K, each using the Q the previous one left (or, simultaneous, the same Q)."""
+    """K pathways in the order k = 1 … K, each using the Q the previous one left (or, simultaneous, the same Q).
+
+    Examples
+    --------
+    >>> from lacuna import Settings, Space
+    >>> from lacuna.agent import blank_memory
+    >>> settings = Settings("mi-synthetic", K=2, alpha=1.0)
+    >>> memory = blank_memory(Space((3,)), 2, settings)
+    >>> memory.S[:], memory.S_next[:] = [0, 2], 1
+    >>> update_apart(1, 4.0, 0.9, settings.rules, memory)
+    >>> memory.Q[:, 1].tolist()
+    [2.0, 0.0, 2.0]
+    """
     Q, S, S_next, errors = memory.Q, memory.S, memory.S_next, memory.errors
     K = S.shape[0]
     if rules.update == SIMULTANEOUS:

@@ -13,7 +13,7 @@ from math import expm1, log1p
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
-from lacuna.agent.methods import METHODS, NAMED, EvidenceSource, Method, Teach, find_method
+from lacuna.agent.methods import METHODS, NAMED, EvidenceSource, Method, Teach, method_named
 from lacuna.validation import number, one_of, whole_number
 
 Vote = Literal["sampled", "majority", "softmax", "average"]
@@ -251,7 +251,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        method = find_method(self.method)
+        method = method_named(self.method)
         for name, setting in SETTINGS.items():
             value = getattr(self, name)
             if setting.belongs_to(method):
@@ -287,24 +287,24 @@ class Settings:
     @property
     def models(self) -> int:
         """Number of transition models: one for each pathway, or one for all."""
-        return self.pathways if find_method(self.method).separate else 1
+        return self.pathways if method_named(self.method).separate else 1
 
     @property
     def unit(self) -> float:
         """Weight of one unit of the transition counts; separate models count as their mean."""
-        every = find_method(self.method).teach in (Teach.EVERY_PATHWAY, Teach.OWN_PATHWAY)
+        every = method_named(self.method).teach in (Teach.EVERY_PATHWAY, Teach.OWN_PATHWAY)
         return 1 / self.pathways if every else 1.0
 
     @property
     def sources(self) -> EvidenceSource:
         """The evidence that weighs the pathways, besides the observed components."""
-        usual = find_method(self.method).evidence
+        usual = method_named(self.method).evidence
         return usual if self.evidence == "usual" else EvidenceSource[self.evidence.upper()]
 
     @property
     def rules(self) -> Rules:
         """The settings as numbers for kernels."""
-        method, K = find_method(self.method), self.pathways
+        method, K = method_named(self.method), self.pathways
         rate, full_rate = _rates(self.update, self.alpha, K // self.tables)
         numbers = {
             name: setting.as_number(getattr(self, name))

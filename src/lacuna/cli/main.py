@@ -11,6 +11,7 @@ import typer
 
 from lacuna import __version__
 from lacuna.agent.methods import METHODS
+from lacuna.cli.installed_commands import OpenGroup
 from lacuna.cli.options import (
     HideFirstOption,
     MethodOption,
@@ -18,13 +19,12 @@ from lacuna.cli.options import (
     WorldOption,
     chosen_method,
     command_with_settings,
+    page_to_write,
 )
 from lacuna.cli.replay_command import replay
 from lacuna.cli.study_commands import app as study_app
 from lacuna.cli.study_commands import tell_of_damage
 from lacuna.cli.trial_commands import app as trial_app
-from lacuna.paper.command import paper
-from lacuna.story.command import explain
 from lacuna.terminal import exit_code, progress
 from lacuna.validation import printable, whole_number
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lacuna.run.problems import AnyProblem
 
 app = typer.Typer(
+    cls=OpenGroup,
     help="Online reinforcement learning when parts of the state go missing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -42,9 +43,7 @@ app = typer.Typer(
 
 app.add_typer(study_app, name="study")
 app.add_typer(trial_app, name="trial")
-app.command()(paper)
 app.command()(replay)
-app.command()(explain)
 
 
 def main() -> None:
@@ -83,7 +82,7 @@ def study_report(
     from lacuna.study.store import Store
 
     store = Store.existing(folder)
-    page = _page_to_write(folder / "report.html" if out is None else out)
+    page = page_to_write(folder / "report.html" if out is None else out)
     missing = report_store(store, page, study)
     tell_of_damage(store)
     for sentence in missing:
@@ -108,7 +107,7 @@ def study_compare(
     from lacuna.study.store import Store
     from lacuna.study.store_comparison import HEADS, compare_stores
 
-    page = None if out is None else _page_to_write(out)
+    page = None if out is None else page_to_write(out)
     names = (str(first), str(second))
     stores = [Store.existing(name) for name in names]
     stored = [store.table() for store in stores]
@@ -138,14 +137,6 @@ def study_compare(
 
         write_comparison(found, names, page)
         typer.echo(f"Open {page.resolve()}")
-
-
-def _page_to_write(path: Path) -> Path:
-    if path.suffix not in {".html", ".htm"}:
-        raise ValueError(f"out is {path}; its name must end in .html")
-    if not path.parent.is_dir():
-        raise ValueError(f"out is {path}, but there is no folder {path.parent}")
-    return path
 
 
 @app.command()
@@ -268,23 +259,6 @@ def bench(
     result = measure(repeats, tell)
     tell("")
     typer.echo(json.dumps(result, indent=1) if as_json else show(result))
-
-
-@app.command()
-def theory(
-    out: Annotated[
-        Path, typer.Option(help="The folder to write the page, its data and its figures to.", show_default=False)
-    ],
-    workers: Annotated[int | None, typer.Option(help="Statements at a time.", show_default="one per core")] = None,
-    effort: Annotated[float, typer.Option(help="Size of the simulations; below 1 is faster and coarser.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of the simulations.")] = 0,
-) -> None:
-    """Check the paper's appendix: every statement with its formula, a simulation and a status, on one page."""
-    from lacuna.run.repetitions import threads
-    from lacuna.theory.command import run_theory
-
-    workers = threads(workers)
-    run_theory(out, workers=workers, effort=effort, seed=seed)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -86,3 +87,19 @@ def chosen_method(method: str | None, given: dict[str, Any]) -> AnyMethod:
         written = f"{name.replace('_', '-')} is {value!r}, but {method} is a method of your own"
         raise ValueError(f"{written}; write its parameters after its name: {chosen.use},PARAMETER=VALUE,…")
     return chosen
+
+
+def page_to_write(path: Path) -> Path:
+    """Return the path of a page that a command was asked to write, or refuse it.
+
+    Examples
+    --------
+    >>> page_to_write(Path("report.txt"))
+    Traceback (most recent call last):
+    ValueError: out is report.txt; its name must end in .html
+    """
+    if path.suffix not in {".html", ".htm"}:
+        raise ValueError(f"out is {path}; its name must end in .html")
+    if not path.parent.is_dir():
+        raise ValueError(f"out is {path}, but there is no folder {path.parent}")
+    return path

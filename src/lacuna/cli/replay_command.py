@@ -14,6 +14,7 @@ from lacuna.cli.options import (
     WorldOption,
     chosen_method,
     command_with_settings,
+    page_to_write,
 )
 
 _WORLD, _HIDING = "lake", "mcar:0.4"
@@ -56,10 +57,7 @@ def replay(
 
     if out is None:
         raise ValueError("out is missing; name the page to write, e.g. --out replay.html")
-    if out.suffix not in {".html", ".htm"}:
-        raise ValueError(f"out is {out}; its name must end in .html")
-    if not out.parent.is_dir():
-        raise ValueError(f"out is {out}, but there is no folder {out.parent}")
+    page_to_write(out)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} exists already; choose another name, or say --overwrite")
     bytes_of(max_size)

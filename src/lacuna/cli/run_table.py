@@ -18,7 +18,7 @@ from lacuna.agent.own_method import AnyMethod
 from lacuna.agent.settings import Settings
 from lacuna.run.measures import SUMS, standard_error
 from lacuna.run.problems import AnyProblem, Problem
-from lacuna.run.repetitions import EARLY, run_trial
+from lacuna.run.repetitions import EARLY_STEPS, run_trial
 
 POINTS = 24
 """Number of bars of a sparkline."""
@@ -70,7 +70,7 @@ def figures_table(problem: AnyProblem, rows: Sequence[dict[str, Any]], width: in
         if values:
             error = standard_error(values)
             spread = ["" if error is None else f"{error:.3g}"] * wide
-            name = label.format(early=min(EARLY, rows[0]["steps"]))
+            name = label.format(early=min(EARLY_STEPS, rows[0]["steps"]))
             table.add_row(name, f"{fmean(values):.5g}", interval(values), *spread, f"{len(values)} of {len(rows)}")
     return table
 

@@ -12,6 +12,7 @@ from lacuna.files import write_whole
 from lacuna.report.page import Spec
 
 FORMATS = ("svg", "pdf", "png")
+"""The kinds of files that a chart is written as."""
 _SCALE = 1.5
 _VERSION = ".".join(alt.VEGALITE_VERSION.split(".")[:2])
 
@@ -21,6 +22,12 @@ def spec_of(chart: Any) -> Spec:
 
     Altair's check against the schema is left out: it takes long for many rows, and parts were checked when made. Rows
     that lie beside the chart are handed over as they are; altair would copy them one by one.
+
+    Examples
+    --------
+    >>> dots = alt.Chart(alt.InlineData(values=[{"x": 1}])).mark_point().encode(x="x:Q")
+    >>> spec_of(dots)["mark"]
+    {'type': 'point'}
     """
     bare = chart.copy(deep=False)
     beside = {} if bare.datasets is alt.Undefined else bare.datasets

@@ -45,7 +45,7 @@ def reach(estimates: Iterable[Estimate]) -> tuple[float, float]:
     return min(found) - room, max(found) + room
 
 
-def forest(one: Estimate, kind: str, words: str, scale: tuple[float, float] | None = None) -> Markup:
+def forest_plot(one: Estimate, kind: str, words: str, scale: tuple[float, float] | None = None) -> Markup:
     """Draw an estimate as a dot, its interval as a line, and the region where it is wanted as a shade.
 
     The numbers below are the borders of the region. An arrow marks an end without a border.
@@ -63,7 +63,7 @@ def forest(one: Estimate, kind: str, words: str, scale: tuple[float, float] | No
 
     Examples
     --------
-    >>> picture = forest(Estimate(2.0, 1.0, 4.0, (0.0, float("inf"))), "supported", "2 [1, 4], wanted above 0")
+    >>> picture = forest_plot(Estimate(2.0, 1.0, 4.0, (0.0, float("inf"))), "supported", "2 [1, 4], wanted above 0")
     >>> picture.count("<circle"), "wanted above 0" in picture
     (1, True)
     """

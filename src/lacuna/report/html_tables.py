@@ -11,6 +11,7 @@ from lacuna.quantities import number_text
 from lacuna.study.statistics import Interval
 
 Text = str | Markup
+"""Plain text, which is escaped, or HTML."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,13 @@ def table(columns: Sequence[Text], rows: Iterable[Row | Sequence[Text | float | 
 
 
 def cards(made: Markup) -> Markup:
-    """Let the rows of a table with many columns stand one below the other on a phone."""
+    """Let the rows of a table with many columns stand one below the other on a phone.
+
+    Examples
+    --------
+    >>> print(cards(Markup("<p>SI</p>")))
+    <div class="cards many-columns"><p>SI</p></div>
+    """
     return Markup('<div class="cards many-columns">{}</div>').format(made)
 
 
@@ -68,7 +75,13 @@ def interval_cell(found: Interval | None, below: Text | None = None, note: Text 
 
 
 def bounds_text(found: Interval, scale: float = 1.0, digits: int | None = None) -> str:
-    """Write the bounds of an interval; nothing if it has none."""
+    """Write the bounds of an interval; nothing if it has none.
+
+    Examples
+    --------
+    >>> bounds_text(Interval(2.0, 1.5, 2.5, 10))
+    '1.50 to 2.50'
+    """
     if found.low is None or found.high is None:
         return ""
     return f"{short_number(scale * found.low, digits)} to {short_number(scale * found.high, digits)}"
@@ -88,7 +101,13 @@ def short_number(value: float, digits: int | None = None) -> str:
 
 
 def joined(parts: Iterable[Text], between: str = "\n") -> Markup:
-    """Put pieces of HTML one after the other; plain texts are escaped."""
+    """Put pieces of HTML one after the other; plain texts are escaped.
+
+    Examples
+    --------
+    >>> print(joined([Markup("<b>a</b>"), "b < c"], ", "))
+    <b>a</b>, b &lt; c
+    """
     return Markup(between).join(parts)  # noqa: S704
 
 

@@ -234,31 +234,62 @@ class Figure:
 
 
 def details(summary: Text, body: Text) -> Markup:
-    """Make a line that opens to show more."""
+    """Make a line that opens to show more.
+
+    Examples
+    --------
+    >>> print(details("More", "a < b"))
+    <details><summary>More</summary><div>a &lt; b</div></details>
+    """
     return Markup("<details><summary>{}</summary><div>{}</div></details>").format(summary, body)
 
 
 def numbers(items: Iterable[tuple[Text, Text]]) -> Markup:
-    """Make a row of large numbers, each with what it says."""
+    """Make a row of large numbers, each with what it says.
+
+    Examples
+    --------
+    >>> print(numbers([("20", "trials")]))
+    <dl class="numbers"><div><dt>trials</dt><dd>20</dd></div></dl>
+    """
     return Markup('<dl class="numbers">{}</dl>').format(
         joined(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(says, number) for number, says in items)
     )
 
 
 def facts(items: Iterable[tuple[Text, Text]]) -> Markup:
-    """Make a list of names with what they stand for."""
+    """Make a list of names with what they stand for.
+
+    Examples
+    --------
+    >>> print(facts([("Seeds", "20")]))
+    <dl class="facts"><dt>Seeds</dt><dd>20</dd></dl>
+    """
     return Markup('<dl class="facts">{}</dl>').format(
         joined(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in items)
     )
 
 
 def paragraphs(*texts: Text) -> Markup:
-    """Make paragraphs."""
+    """Make paragraphs.
+
+    Examples
+    --------
+    >>> print(paragraphs("One thought.", "Another."))
+    <p>One thought.</p>
+    <p>Another.</p>
+    """
     return joined(Markup("<p>{}</p>").format(text) for text in texts)
 
 
 def when(*options: str) -> Markup:
-    """Return the attribute of an element that is shown only under these options of the switches, in their order."""
+    """Return the attribute of an element that is shown only under these options of the switches, in their order.
+
+    Examples
+    --------
+    >>> print(when("held-out"))
+    data-when="held-out"
+    """
     return Markup('data-when="{}"').format(_SEPARATOR.join(options))
 
 

@@ -47,6 +47,14 @@ def chart_of(
     trials
         Rows with ``panel``, ``series``, ``trial``, ``x`` and ``value``: a thin line for each trial. If there are at
         most `FEW_TRIALS`, intervals are shown on request only.
+
+    Examples
+    --------
+    >>> row = {"panel": "reward", "series": "MI", "low": 79.0, "high": 81.0, "mean": 80.0}
+    >>> points = pl.DataFrame([row | {"x": 0.2}, row | {"x": 0.4}])
+    >>> chart = chart_of(points, [Panel("reward", "Reward", against="rate")], [Style("MI", BLACK)])
+    >>> len(chart.concat)
+    1
     """
     present = set(points["series"])
     seen = [style for style in styles if style.name in present]
@@ -85,7 +93,15 @@ def chart_of(
 def laid_out(
     panels: Sequence[alt.LayerChart], rows: list[dict[str, Any]], styles: Sequence[Style], columns: int, **choices: Any
 ) -> alt.ConcatChart:
-    """Lay drawn panels out in columns, over the same rows; `choices` are parameters that readers may set."""
+    """Lay drawn panels out in columns, over the same rows; `choices` are parameters that readers may set.
+
+    Examples
+    --------
+    >>> dots = framed("Dots", [shown_rows("dots").mark_point().encode(x="x:Q")])
+    >>> rows = [{"panel": "dots", "series": "MI", "x": 1}]
+    >>> len(laid_out([dots], rows, [Style("MI", BLACK)], columns=1).concat)
+    1
+    """
     chart = alt.concat(
         *panels,
         params=[alt.VariableParameter(name=name, value=value) for name, value in ({"hidden": []} | choices).items()],
@@ -102,7 +118,14 @@ def laid_out(
 
 
 def framed(title: str, layers: Sequence[alt.Chart], width: int = 230, height: int = 190) -> alt.LayerChart:
-    """Put layers over each other, under a title."""
+    """Put layers over each other, under a title.
+
+    Examples
+    --------
+    >>> dots = alt.Chart(alt.InlineData(values=[{"x": 1}])).mark_point().encode(x="x:Q")
+    >>> framed("Dots", [dots], width=100).width
+    100
+    """
     # Apart from the legend of colours and dashes, which would otherwise go the way of the one for markers.
     apart = alt.Resolve(
         scale=alt.ScaleResolveMap(shape="independent"), legend=alt.LegendResolveMap(shape="independent")
@@ -112,7 +135,14 @@ def framed(title: str, layers: Sequence[alt.Chart], width: int = 230, height: in
 
 
 def encodings(styles: Sequence[Style]) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
-    """Return the colour, dash and marker of each series."""
+    """Return the colour, dash and marker of each series.
+
+    Examples
+    --------
+    >>> colour, dash, marker = encodings([Style("MI", BLACK), Style("SI", INK)])
+    >>> colour.to_dict()["scale"]["domain"]
+    ['MI', 'SI']
+    """
     names = [style.name for style in styles]
     colour = alt.Color("series:N").scale(domain=names, range=[style.colour for style in styles])
     dash = alt.StrokeDash("series:N").scale(domain=names, range=[list(style.dash) for style in styles])
@@ -121,13 +151,25 @@ def encodings(styles: Sequence[Style]) -> tuple[alt.Color, alt.StrokeDash, alt.S
 
 
 def shown_rows(panel: str) -> alt.Chart:
-    """The rows of a panel, without series that are switched off."""
+    """The rows of a panel, without series that are switched off.
+
+    Examples
+    --------
+    >>> shown_rows("dots").mark_point().to_dict(validate=False)["transform"][0]["filter"]
+    'datum.panel === "dots" && indexof(hidden, datum.series) < 0'
+    """
     named = dumps(panel, ensure_ascii=False)
     return alt.Chart().transform_filter(f"datum.panel === {named} && indexof(hidden, datum.series) < 0")
 
 
 def print_config() -> dict[str, Any]:
-    """Return the looks of a chart on paper; a page brings its own."""
+    """Return the looks of a chart on paper; a page brings its own.
+
+    Examples
+    --------
+    >>> print_config()["background"]
+    '#ffffff'
+    """
     return {
         "font": "Helvetica, Arial, sans-serif",
         "background": WHITE,
@@ -297,7 +339,14 @@ def _at(share: float, panel: Panel, rows: pl.DataFrame) -> float:
 
 
 def haloed(rows: alt.Chart, at: Sequence[Any], **mark: Any) -> Iterator[alt.Chart]:
-    """Write the column ``label`` over lines, so that it can be read."""
+    """Write the column ``label`` over lines, so that it can be read.
+
+    Examples
+    --------
+    >>> rows = alt.Chart(alt.InlineData(values=[{"x": 1, "label": "one"}]))
+    >>> len(list(haloed(rows, [alt.X("x:Q")])))
+    2
+    """
     for colour in ({"stroke": HALO, "strokeWidth": 5}, {"color": SOFT}):
         yield rows.mark_text(fontSize=10, limit=170, **colour, **mark).encode(*at, text="label:N")
 

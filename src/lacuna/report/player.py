@@ -12,7 +12,7 @@ from lacuna.display import script_json
 from lacuna.report.encoding import recording_data
 from lacuna.report.recording import Recording
 from lacuna.report.scenery import method_data, world_data
-from lacuna.report.still import still
+from lacuna.report.still import still_picture
 
 SCRIPTS = ("data.js", "scene.js", "panel.js", "timeline.js", "player.js")
 """The scripts of the player; each uses only those before it."""
@@ -55,7 +55,16 @@ _SHELL = """<!DOCTYPE html>
 
 
 def recording_json(recording: Recording) -> dict[str, Any]:
-    """Return a recording as the player reads it."""
+    """Return a recording as the player reads it.
+
+    Examples
+    --------
+    >>> from lacuna import Problem, Settings
+    >>> from lacuna.report import record
+    >>> found = record(Problem.named("corridor", "mcar:0.4"), [Settings("mi-synthetic", K=3)], at=[0], steps=10)
+    >>> list(recording_json(found))
+    ['header', 'world', 'methods', 'tracks']
+    """
     return {
         "header": recording.header,
         "world": world_data(recording.problem),
@@ -64,7 +73,7 @@ def recording_json(recording: Recording) -> dict[str, Any]:
     }
 
 
-def page(
+def player_page(
     title: str, body: str, data: Mapping[str, Any], *, style: Sequence[str] = (), script: Sequence[str] = ()
 ) -> str:
     """Return a whole page.
@@ -74,11 +83,17 @@ def page(
     title
         Plain text.
     body
-        HTML. `place` makes the element of a player.
+        HTML. `player_element` makes the element of a player.
     data
         Plain data by name: recordings from `recording_json`, and data of other scripts.
     style, script
         Additional CSS and JavaScript, appended to those of the player.
+
+    Examples
+    --------
+    >>> page = player_page("Two words", "<p>Two words.</p>", {"words": ["two", "words"]})
+    >>> '<script type="application/json" id="words">["two","words"]</script>' in page
+    True
     """
     kept = (f'<script type="application/json" id="{name}">{script_json(item)}</script>' for name, item in data.items())
     return _SHELL.format(
@@ -87,15 +102,23 @@ def page(
     )  # fmt: skip
 
 
-def place(name: str, recording: Recording, *, start: tuple[int, int] | None = None, options: str = "") -> str:
+def player_element(name: str, recording: Recording, *, start: tuple[int, int] | None = None, options: str = "") -> str:
     """Return the element of a player of the recording `name`, with a picture for readers without scripts.
 
     `start` is a stage and a step in it; `options` are further HTML attributes.
+
+    Examples
+    --------
+    >>> from lacuna import Problem, Settings
+    >>> from lacuna.report import record
+    >>> found = record(Problem.named("corridor", "mcar:0.4"), [Settings("mi-synthetic", K=3)], at=[0], steps=10)
+    >>> player_element("walk", found, start=(0, 2)).partition(">")[0]
+    '<div class="replay" data-recording="walk" data-stage="0" data-step="2" '
     """
     stage, step = start or opening_step(recording)
     return (
         f'<div class="replay" data-recording="{name}" data-stage="{stage}" data-step="{step}" {options}>'
-        f"{still(recording, stage, step)}</div>"
+        f"{still_picture(recording, stage, step)}</div>"
     )
 
 
@@ -107,9 +130,9 @@ def replay_page(recording: Recording) -> str:
         f'<header class="top"><h1>{escape(_headline(recording))}</h1>'
         f"<p>{escape(_lead(recording))}</p>"
         '<button type="button" class="theme" aria-label="Light or dark"></button></header>\n'
-        f"<main>{place('recording', recording, options='data-address')}\n{_about(recording)}</main>"
+        f"<main>{player_element('recording', recording, options='data-address')}\n{_about(recording)}</main>"
     )
-    return page(f"Replay: {title}", body, {"recording": recording_json(recording)})
+    return player_page(f"Replay: {title}", body, {"recording": recording_json(recording)})
 
 
 def opening_step(recording: Recording) -> tuple[int, int]:

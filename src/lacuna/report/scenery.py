@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.agent.methods import NO_GUESS, find_method
+from lacuna.agent.methods import NO_GUESS, method_named
 from lacuna.agent.picture import ARROWS
 from lacuna.agent.settings import Settings
 from lacuna.kernels.space import Space
@@ -47,7 +47,7 @@ def world_data(problem: Problem) -> dict[str, Any]:
 
 def method_data(settings: Settings) -> dict[str, Any]:
     """Return what a page says about a method."""
-    method = find_method(settings.method)
+    method = method_named(settings.method)
     chosen = {name: value for name, value in settings.unusual().items() if value is not None}
     title = method.title if not method.multiple or settings.pathways > 1 else f"{method.title}, one pathway"
     # Without imputation the rows of Q are not guesses of the state.

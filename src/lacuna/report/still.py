@@ -28,8 +28,17 @@ _DARK = """
 """
 
 
-def still(recording: Recording, stage: int, step: int, *, dark: bool = False) -> str:
-    """Return the moment before a step of a stage of the first method as SVG; `dark` adapts it to dark pages."""
+def still_picture(recording: Recording, stage: int, step: int, *, dark: bool = False) -> str:
+    """Return the moment before a step of a stage of the first method as SVG; `dark` adapts it to dark pages.
+
+    Examples
+    --------
+    >>> from lacuna import Problem, Settings
+    >>> from lacuna.report import record
+    >>> found = record(Problem.named("corridor", "mcar:0.4"), [Settings("mi-synthetic", K=3)], at=[0], steps=10)
+    >>> still_picture(found, stage=0, step=2).startswith("<svg")
+    True
+    """
     kept = recording.stages[0][stage]
     drawing, mdp = drawing_of(recording.problem.mdp), recording.problem.mdp
     parts: list[str] = []

@@ -8,10 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-BLUE, SKY, VERMILION, ORANGE = "#0072b2", "#56b4e9", "#d55e00", "#e69f00"
-GREEN, PURPLE, GREY, BLACK = "#009e73", "#cc79a7", "#7a7a7a", "#000000"
+BLUE = "#0072b2"
+"""The blue of Okabe and Ito."""
+SKY = "#56b4e9"
+"""Their sky blue."""
+VERMILION = "#d55e00"
+"""Their vermilion."""
+ORANGE = "#e69f00"
+"""Their orange."""
+GREEN = "#009e73"
+"""Their bluish green."""
+PURPLE = "#cc79a7"
+"""Their reddish purple."""
+GREY = "#7a7a7a"
+"""For what is not compared, such as a yardstick."""
+BLACK = "#000000"
+"""Their black."""
 BROWN = "#8c6d1f"
-INK, SOFT, LINE = "#1d1d1b", "#5d5b55", "#dcd9cf"
+"""In place of their yellow, which is too light for a line on white."""
+INK = "#1d1d1b"
+"""The colour of words."""
+SOFT, LINE = "#5d5b55", "#dcd9cf"
 WHITE, HALO = "#ffffff", "#fefefe"
 """The paper behind a chart; and around words that lie over lines, so that they can be read."""
 
@@ -39,7 +56,11 @@ def in_dark(data: Any) -> Any:
 
 
 SOLID: tuple[int, ...] = (1, 0)
-DASHED, DOTTED = (6, 3), (2, 2)
+"""A line without gaps, as lengths of dash and gap."""
+DASHED = (6, 3)
+"""A dashed line."""
+DOTTED = (2, 2)
+"""A dotted line."""
 
 
 class Style(NamedTuple):

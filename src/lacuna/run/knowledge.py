@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.agent.methods import YARDSTICKS, Knows, find_method
+from lacuna.agent.methods import YARDSTICKS, Knows, method_named
 from lacuna.agent.settings import Settings
 from lacuna.missingness.mechanism import Mechanism
 from lacuna.validation import extras_named
@@ -47,7 +47,7 @@ class Knowledge(NamedTuple):
 
 def belief_shape(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> tuple[int, int]:
     """Shape of the belief: modes of the chain by true states; empty for a yardstick without one."""
-    keeps = find_method(settings.method).knows == Knows.BELIEF
+    keeps = method_named(settings.method).knows == Knows.BELIEF
     return (mechanism.rates.shape[0], mdp.n_states) if keeps else (0, 0)
 
 
@@ -79,7 +79,7 @@ def knowledge_of(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> K
 
 def check_horizon(mdp: TabularMDP, settings: Settings) -> None:
     """Refuse a yardstick that needs optimal values where there are none: a continuing task with γ = 1."""
-    if not find_method(settings.method).learns and settings.gamma == 1.0 and not mdp.terminates:
+    if not method_named(settings.method).learns and settings.gamma == 1.0 and not mdp.terminates:
         raise ValueError(
             f"{settings.method} needs optimal values, which have no bound in a continuing task ({mdp.name}) with "
             f"gamma = 1; take gamma below 1"

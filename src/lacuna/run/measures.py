@@ -273,6 +273,12 @@ def calibration_error(agreement: NDArray[np.int64]) -> float | None:
 
 
 def standard_error(values: Sequence[float] | NDArray[np.float64]) -> float | None:
-    """Standard error of a mean over trials; None for a single one."""
+    """Standard error of a mean over trials; None for a single one.
+
+    Examples
+    --------
+    >>> standard_error([1.0, 3.0]), standard_error([2.0])
+    (1.0, None)
+    """
     array = np.asarray(values, dtype=np.float64)
     return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None

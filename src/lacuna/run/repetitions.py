@@ -21,7 +21,7 @@ from lacuna.run.problems import AnyProblem, EnvProblem
 from lacuna.run.run import DRIVERS, Run
 from lacuna.validation import of_kind, one_of, shown, whole_number
 
-EARLY = 10_000
+EARLY_STEPS = 10_000
 """Learning speed is the reward per step over this many first steps."""
 
 MOST_TRIALS = 100_000
@@ -121,7 +121,7 @@ def run_trial(
 
 
 def _measured(run: Run | EnvRun, steps: int, times: list[int], progress: Progress | None) -> dict[str, Any]:
-    early, late = min(EARLY, steps), steps - max(1, steps // 5)
+    early, late = min(EARLY_STEPS, steps), steps - max(1, steps // 5)
     wanted = {early, late, *times} - {0, steps}
     run.advance(steps, times=wanted, progress=progress)
     end = run.snapshot()
@@ -148,7 +148,13 @@ def _start(problem: AnyProblem, settings: AnyMethod, seed: int, driver: str) -> 
 
 
 def threads(workers: int | None) -> int:
-    """Number of workers: as given, else one per core that this process may use."""
+    """Number of workers: as given, else one per core that this process may use.
+
+    Examples
+    --------
+    >>> threads(3), threads(None) >= 1
+    (3, True)
+    """
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number("workers", workers, 1, _MOST_WORKERS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lacuna.agent.learner import act, begin, improve, learn, shuffle
 from lacuna.agent.memory import Experience, Learner, PlanTable, blank_memory, memory_bytes
-from lacuna.agent.methods import Knows, find_method
+from lacuna.agent.methods import Knows, method_named
 from lacuna.agent.models.component_counts import ComponentCounts
 from lacuna.agent.models.planner import Planner
 from lacuna.agent.settings import Settings
@@ -46,7 +46,7 @@ class Yardstick:
 
     def __init__(self, mdp: TabularMDP, mechanism: Mechanism, settings: Settings, seed: int) -> None:
         self.settings = settings
-        self.method = find_method(settings.method)
+        self.method = method_named(settings.method)
         self.rules = settings.rules
         space, n_actions, plans = mdp.space, mdp.n_actions, self.method.plans
         ask_for(
@@ -92,7 +92,7 @@ def _bytes(mdp: TabularMDP, mechanism: Mechanism, settings: Settings) -> int:
     """Memory that the tables may take, if every state is visited."""
     modes, states = belief_shape(mdp, mechanism, settings)
     found = memory_bytes(mdp.space, mdp.n_actions, settings) + 16 * modes * states
-    if find_method(settings.method).plans:
+    if method_named(settings.method).plans:
         found += count_bytes(mdp.space.n_states, mdp.n_actions) + Planner.nbytes(
             mdp.space, mdp.n_actions, settings.pathways
         )

@@ -182,7 +182,20 @@ def run_studies(
     studies: Sequence[Study], store: Store, engine: Engine, *, shard: tuple[int, int] = (1, 1),
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:  # fmt: skip
-    """Compute the runs of several studies that the store lacks, as if they were one study."""
+    """Compute the runs of several studies that the store lacks, as if they were one study.
+
+    Examples
+    --------
+    >>> from lacuna import Local, Store, Study
+    >>> short = {
+    ...     "steps": 50, "trials": 2, "missingness": ["mcar:0.2"], "worlds": [{"name": "corridor"}],
+    ...     "methods": [{"name": "last-observed"}],
+    ... }
+    >>> named = ({"name": "short"} | short, {"name": "again", "first_trial": 2} | short)
+    >>> studies = [Study.from_data(data) for data in named]
+    >>> run_studies(studies, Store("results"), Local(1)).done
+    4
+    """
     for study in studies:
         of_kind("study", study, Study, "a Study; Study.read reads a file")
         store.add_study(study)

@@ -44,6 +44,7 @@ class Columns(NamedTuple):
 
 
 COLUMNS = Columns()
+"""The columns of a study's runs."""
 
 
 class Draw(NamedTuple):
@@ -113,6 +114,18 @@ def choose(
         ``settings_left_out``, how many of them lack a trial; ``selection_mean`` (null if undefined in a trial);
         ``without_episode``, how many of its runs completed none; ``missing``, the trials it lacks, which is empty
         unless every setting lacks some.
+
+    Examples
+    --------
+    >>> from lacuna import Local, Store, Study, run_study
+    >>> study = Study.from_data({
+    ...     "name": "rates", "steps": 50, "trials": 2, "missingness": ["mcar:0.2"], "worlds": [{"name": "corridor"}],
+    ...     "methods": [{"name": "last-observed", "alpha": [0.1, 0.5]}],
+    ... })
+    >>> run_study(study, store := Store("results"), Local(1)).done
+    4
+    >>> choose(store.table(), trials=range(2)).select("method", "settings").rows()
+    [('last-observed', 2)]
     """
     wanted = _trials(trials)
     runs = _runs(table, columns)
@@ -141,7 +154,21 @@ def choose(
 def chosen_runs(
     table: pl.DataFrame, choice: pl.DataFrame, trials: Iterable[int], columns: Columns = COLUMNS
 ) -> pl.DataFrame:
-    """Return the runs of the chosen settings on the given trials, sorted, with the open episode counted as well."""
+    """Return the runs of the chosen settings on the given trials, sorted, with the open episode counted as well.
+
+    Examples
+    --------
+    >>> from lacuna import Local, Store, Study, run_study
+    >>> study = Study.from_data({
+    ...     "name": "rates", "steps": 50, "trials": 2, "missingness": ["mcar:0.2"], "worlds": [{"name": "corridor"}],
+    ...     "methods": [{"name": "last-observed", "alpha": [0.1, 0.5]}],
+    ... })
+    >>> run_study(study, store := Store("results"), Local(1)).done
+    4
+    >>> runs = store.table()
+    >>> chosen_runs(runs, choose(runs, trials=[0]), trials=[1])["trial"].to_list()
+    [1]
+    """
     wanted = _trials(trials)
     keys = choice.select(columns.setting).unique()
     runs = _runs(table, columns).filter(pl.col("trial").is_in(wanted))

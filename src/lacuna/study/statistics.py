@@ -23,6 +23,7 @@ from lacuna.quantities import counted, number_text
 from lacuna.run.measures import standard_error
 
 LEVEL = 0.95
+"""The confidence level of intervals."""
 
 ROUNDING = 1e-9
 """Numbers that differ by less than this share of their size are taken for equal: sums of many rewards round."""

@@ -320,7 +320,14 @@ def as_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 def export(table: pl.DataFrame, path: Path) -> None:
-    """Write one sorted CSV or Parquet file, by the ending of its name, without the columns that tell of machines."""
+    """Write one sorted CSV or Parquet file, by the ending of its name, without the columns that tell of machines.
+
+    Examples
+    --------
+    >>> export(pl.DataFrame(schema=SCHEMA), Path("runs.csv"))
+    >>> Path("runs.csv").read_text().split(",")[:2]
+    ['id', 'results']
+    """
     table = table.drop(UNREPEATABLE)
     if path.suffix == ".parquet":
         buffer = BytesIO()

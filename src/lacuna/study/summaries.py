@@ -35,7 +35,14 @@ _NUMBERS: dict[str, Any] = {"mean": pl.Float64, "low": pl.Float64, "high": pl.Fl
 
 
 def with_intervals(values: pl.DataFrame, by: Sequence[str], value: str = "value") -> pl.DataFrame:
-    """Return ``mean``, ``low``, ``high`` and ``n`` of a column in each group, in the order of the groups."""
+    """Return ``mean``, ``low``, ``high`` and ``n`` of a column in each group, in the order of the groups.
+
+    Examples
+    --------
+    >>> values = pl.DataFrame({"method": ["MI", "MI"], "value": [1.0, 3.0]})
+    >>> with_intervals(values, ["method"]).select("method", "mean", "n").rows()
+    [('MI', 2.0, 2)]
+    """
     found = values.group_by(by, maintain_order=True).agg(
         mean=pl.col(value).mean(), _spread=pl.col(value).std(), _range=pl.col(value).max() - pl.col(value).min(),
         _size=pl.col(value).abs().max(), n=pl.len().cast(pl.Int64),
@@ -87,7 +94,13 @@ def curves(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def thinned(steps: pl.Series) -> pl.Series:
-    """Return at most `POINTS` of some steps, the first and the last among them."""
+    """Return at most `POINTS` of some steps, the first and the last among them.
+
+    Examples
+    --------
+    >>> thinned(pl.Series(range(3))).to_list(), len(thinned(pl.Series(range(10_000)))) <= POINTS
+    ([0, 1, 2], True)
+    """
     last = len(steps) - 1
     places = np.unique(np.rint(last * np.linspace(0, 1, POINTS) ** 1.5).astype(np.int64))
     return steps.gather(places)

@@ -11,7 +11,20 @@ from lacuna.terminal import progress
 
 @contextmanager
 def shown_on_terminal(name: str) -> Iterator[Callable[[Progress], None]]:
-    """Show the progress of a study on a terminal, nothing elsewhere."""
+    """Show the progress of a study on a terminal, nothing elsewhere.
+
+    Examples
+    --------
+    >>> from lacuna import Local, Store, Study
+    >>> from lacuna.study import run_studies
+    >>> study = Study.from_data({
+    ...     "name": "short", "steps": 50, "trials": 2, "missingness": ["mcar:0.2"],
+    ...     "worlds": [{"name": "corridor"}], "methods": [{"name": "last-observed"}],
+    ... })
+    >>> with shown_on_terminal("short") as watch:
+    ...     run_studies([study], Store("results"), Local(1), watch=watch).done
+    2
+    """
     with progress(name, "runs") as show:
 
         def watch(now: Progress) -> None:

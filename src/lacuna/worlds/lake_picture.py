@@ -17,7 +17,7 @@ from lacuna.worlds.mdp.painter import NOTHING_HIDDEN, Hidden
 
 Pixels = NDArray[np.uint8]
 
-PALETTE = {
+LAKE_PALETTE = {
     "green": "#a9d6a0", "orange": "#f5b95a", "red": "#d9604c", "water": "#1456b0", "home": "#1e703a", "ink": "#111111",
     "white": "#ffffff", "grid": "#8a918a", "agent": "#2c2c34", "hidden": "#7048a0", "unknown": "#cdcdcd",
 }  # fmt: skip
@@ -41,7 +41,7 @@ _SHORE, _FRAME, _LINE = 0.1, 0.08, 0.02
 _FOG, _BAND = 0.62, 0.45
 
 
-class Box(NamedTuple):
+class Rectangle(NamedTuple):
     """A filled rectangle, measured in cells from the top left corner of the map."""
 
     row: float
@@ -65,51 +65,54 @@ class Letter(NamedTuple):
 class Drawing(NamedTuple):
     """A map as marks: its cells in reading order, then what lies over them, then letters."""
 
-    cells: list[Box]
-    boxes: list[Box]
+    cells: list[Rectangle]
+    boxes: list[Rectangle]
     letters: list[Letter]
 
 
-def draw(lake: Lake, *, flooded: bool, fog: bool = True) -> Drawing:
+def draw_lake(lake: Lake, *, flooded: bool, fog: bool = True) -> Drawing:
     """Draw a map without the agent: a panel of the paper's figure 2.
 
     Examples
     --------
-    >>> drawing = draw(Lake(), flooded=True)
+    >>> drawing = draw_lake(Lake(), flooded=True)
     >>> len(drawing.cells), drawing.letters[0]
     (64, Letter(text='g', row=0.25, column=0.76, size=0.3, ink='#111111'))
     """
     water, colours = lake.ground.water[int(flooded)], lake.ground.colour[int(flooded)]
     homes = {lake.ground.start: "S", lake.ground.goal: "G"}
-    white, ink = PALETTE["white"], PALETTE["ink"]
+    white, ink = LAKE_PALETTE["white"], LAKE_PALETTE["ink"]
     cells, letters = [], []
     for row, column in np.ndindex(lake.shape):
         colour = COLOURS[int(colours[row, column])]
-        cells.append(Box(row, column, 1, 1, PALETTE[colour]))
+        cells.append(Rectangle(row, column, 1, 1, LAKE_PALETTE[colour]))
         home = (row, column) in homes
         letters.append(Letter(LETTERS[colour], row + 0.25, column + 0.76, 0.3, white if home else ink))
         if water[row, column]:
-            letters.append(Letter("≈", row + 0.6, column + 0.45, 0.45, white if colour == "red" else PALETTE["water"]))
-    boxes = [Box(*cell[:4], white, _FOG) for cell, lies in zip(cells, lake.fogged.flat, strict=True) if fog and lies]
+            letters.append(
+                Letter("≈", row + 0.6, column + 0.45, 0.45, white if colour == "red" else LAKE_PALETTE["water"])
+            )
+    fogged = zip(cells, lake.fogged.flat, strict=True)
+    boxes = [Rectangle(*cell[:4], white, _FOG) for cell, lies in fogged if fog and lies]
     boxes += [*_grid(*lake.shape), *_shore(water)]
     for (row, column), text in homes.items():
         inner = 1 - 2 * _FRAME
         boxes += [
-            Box(row, column, 1, 1, ink),
-            Box(row + _FRAME, column + _FRAME, inner, inner, PALETTE["home"]),
+            Rectangle(row, column, 1, 1, ink),
+            Rectangle(row + _FRAME, column + _FRAME, inner, inner, LAKE_PALETTE["home"]),
         ]
         letters.append(Letter(text, row + 0.6, column + 0.45, 0.45, white))
     return Drawing(cells, boxes, letters)
 
 
-def _grid(n_rows: int, n_columns: int) -> Iterator[Box]:
+def _grid(n_rows: int, n_columns: int) -> Iterator[Rectangle]:
     for row in range(n_rows + 1):
-        yield Box(max(row - _LINE / 2, 0), 0, _LINE, n_columns, PALETTE["grid"])
+        yield Rectangle(max(row - _LINE / 2, 0), 0, _LINE, n_columns, LAKE_PALETTE["grid"])
     for column in range(n_columns + 1):
-        yield Box(0, max(column - _LINE / 2, 0), n_rows, _LINE, PALETTE["grid"])
+        yield Rectangle(0, max(column - _LINE / 2, 0), n_rows, _LINE, LAKE_PALETTE["grid"])
 
 
-def _shore(water: NDArray[np.bool_]) -> Iterator[Box]:
+def _shore(water: NDArray[np.bool_]) -> Iterator[Rectangle]:
     """A strip in each water cell along every neighbour that is not water, corners and the edge of the map included."""
     dry = ~np.pad(water, 1)
     strips = ((0.0, _SHORE), (0.0, 1.0), (1 - _SHORE, _SHORE))
@@ -117,7 +120,7 @@ def _shore(water: NDArray[np.bool_]) -> Iterator[Box]:
         for down, across in product(range(3), range(3)):
             if dry[row + down, column + across]:
                 (top, height), (left, width) = strips[down], strips[across]
-                yield Box(row + top, column + left, height, width, PALETTE["water"])
+                yield Rectangle(row + top, column + left, height, width, LAKE_PALETTE["water"])
 
 
 _GROUNDS = {
@@ -206,11 +209,11 @@ class LakePainter:
         """The world in a true state, agent included, as pixels ``[height, width, 3]``."""
         row, column, flooded = self.lake.place(state)
         n_rows, n_columns = self.lake.shape
-        drawing = draw(self.lake, flooded=flooded, fog=hidden.fog)
+        drawing = draw_lake(self.lake, flooded=flooded, fog=hidden.fog)
         marks = {
-            "colour": Box(row, column, 1, 1, PALETTE["unknown"]),
-            "row": Box(0, column, n_rows, 1, PALETTE["hidden"], _BAND),
-            "column": Box(row, 0, 1, n_columns, PALETTE["hidden"], _BAND),
+            "colour": Rectangle(row, column, 1, 1, LAKE_PALETTE["unknown"]),
+            "row": Rectangle(0, column, n_rows, 1, LAKE_PALETTE["hidden"], _BAND),
+            "column": Rectangle(row, 0, 1, n_columns, LAKE_PALETTE["hidden"], _BAND),
         }
         pixels = np.zeros((n_rows * self.cell, n_columns * self.cell, 3), dtype=np.uint8)
         for box in (*drawing.cells, *drawing.boxes):
@@ -222,10 +225,10 @@ class LakePainter:
                 self._fill(pixels, box)
         self._disc(pixels, row, column)
         if "colour" in hidden.components:
-            self._write(pixels, Letter("?", row + 0.5, column + 0.5, 0.45, PALETTE["white"]))
+            self._write(pixels, Letter("?", row + 0.5, column + 0.5, 0.45, LAKE_PALETTE["white"]))
         return pixels
 
-    def _fill(self, pixels: Pixels, box: Box) -> None:
+    def _fill(self, pixels: Pixels, box: Rectangle) -> None:
         (top, bottom), (left, right) = (
             (round(at * self.cell), max(round((at + length) * self.cell), round(at * self.cell) + 1))
             for at, length in ((box.row, box.height), (box.column, box.width))
@@ -251,7 +254,7 @@ class LakePainter:
         distance = np.hypot(x, y)
         for radius, colour in ((0.34 * size, "white"), (0.28 * size, "agent")):
             covered = np.clip(radius + 0.5 - distance, 0.0, 1.0)[:, :, None]
-            tile[:] = np.rint(covered * _rgb(PALETTE[colour]) + (1.0 - covered) * tile)
+            tile[:] = np.rint(covered * _rgb(LAKE_PALETTE[colour]) + (1.0 - covered) * tile)
 
 
 def _rgb(colour: str) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna.agent.memory import MOST_OUTCOMES, Evidence
-from lacuna.agent.methods import EvidenceSource, find_method
+from lacuna.agent.methods import EvidenceSource, method_named
 from lacuna.agent.models.evidence import LEAST_WEIGHT, MOST_WEIGHT
 from lacuna.agent.qlearning import MAX_REWARD
 from lacuna.agent.savefile import Arrays, rows_of, sparse, take, take_counts, take_sparse
@@ -29,7 +29,7 @@ ARRAYS = (
 
 def kept_of(settings: Settings) -> EvidenceSource:
     """What a learner keeps in `Arrivals`. A planner keeps outcomes in its own tables."""
-    return settings.sources & (EvidenceSource.PATTERNS if find_method(settings.method).plans else EvidenceSource.ALL)
+    return settings.sources & (EvidenceSource.PATTERNS if method_named(settings.method).plans else EvidenceSource.ALL)
 
 
 class Arrivals:
