@@ -102,16 +102,19 @@ def use(package: Path, extra: str, folder: Path) -> None:
     run([python, "-c", AGENT], folder)
     run([lacuna, "run", "--steps", "200", "--trials", "1"], folder)
     (folder / "walk.toml").write_text(TRIAL)
-    for words in (("init", "walk.toml"), ("enrol", "walk.toml", "maria"), DECISION, ("status", "walk.db")):
+    for words in (("init", "walk.toml"), ("enrol", "walk.toml", "maria"), DECISION):
         run([lacuna, "trial", *words], folder)
+    status: list[str | Path] = [lacuna, "trial", "status", "walk.db"]
     (folder / "study.toml").write_text(STUDY)
-    study = [lacuna, "study", "run", "study.toml", "--out", "results"]
-    report = [lacuna, "study", "report", "results"]
+    study: list[str | Path] = [lacuna, "study", "run", "study.toml", "--out", "results"]
+    report: list[str | Path] = [lacuna, "study", "report", "results"]
     if not extra:
-        refused(study, folder, "comes with an extra: pip install 'lacuna[study]'")
+        for refusing in (study, status):
+            refused(refusing, folder, "comes with an extra: pip install 'lacuna[study]'")
         assert not (folder / "results").exists()
     else:
         run(study, folder)
+        run(status, folder)
     if extra == "[study]":
         refused(report, folder, "need an extra: pip install 'lacuna[report]'")
     elif extra == "[report]":

@@ -212,7 +212,7 @@ def _bars(findings: Sequence[Finding], full: FullStudy) -> Markup:
     differ = sum(full.of(finding.claim, finding.way) not in (None, finding.verdict) for finding in findings)
     told = Markup(
         '<span class="quiet">Claims that ✓ hold, ✗ do not, ? are undecided. The full study (<code>{}</code>) was run '
-        "before; its verdicts come with lacuna. {} of {} verdicts of this run differ from those of the full study on "
+        "before; lacuna-paper has its verdicts. {} of {} verdicts of this run differ from those of the full study on "
         '{}: <a href="#claims">flagged below</a>.</span>'
     ).format(full.command, differ or "None", len(findings), full.trials[selection])
     return joined([*rows, paragraphs(told)])

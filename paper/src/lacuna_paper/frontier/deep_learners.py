@@ -1,6 +1,6 @@
 """Deep learners beside our default, on the same masks: curves, a finding and a table.
 
-The runs take hours. They were made by ``make deep``; their summary comes with lacuna.
+The runs take hours. They were made by ``make deep``; their summary comes with the package.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _rounded(value: float | None, figures: int) -> float | None:
 
 @cache
 def kept_rows() -> Sequence[Row]:
-    """Return the rows that come with lacuna."""
+    """Return the rows that come with the package."""
     found: Sequence[Row] = json.loads(files(__package__).joinpath("deep_learners.json").read_text(encoding="utf-8"))
     return found
 
@@ -243,7 +243,7 @@ def on_seconds(rows: Sequence[Row]) -> str:
 
 
 def deep_section() -> Section:
-    """Make the section from the rows that come with lacuna."""
+    """Make the section from the rows that come with the package."""
     rows = kept_rows()
     return Section("deep", "Deep learners", _intro(rows) + _figures(rows) + _table(rows))
 
