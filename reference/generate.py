@@ -21,6 +21,7 @@ from pictures import idea_picture
 
 from lacuna.agent.methods import METHODS, NAMED, YARDSTICKS, Method
 from lacuna.agent.settings import DEFAULT, SETTINGS, Setting, Settings, settings_of
+from lacuna.cli.installed_commands import PACKAGE_OF
 from lacuna.cli.main import app
 from lacuna.missingness import MECHANISMS
 from lacuna.study.spec import StudySpec
@@ -510,7 +511,9 @@ def command_page() -> str:
         options = [one for one in command.params if one.param_type_name == "option"]
         named = [one.name.upper() if one.required else f"[{one.name.upper()}]" for one in arguments]
         usage = " ".join([words, *named, *(["[OPTIONS]"] if options else [])])
-        parts.append(f"## {words}\n\n{command.help}\n\n```\n{usage}\n```")
+        package = PACKAGE_OF.get(words.split()[1])
+        brought = f" It comes with the package `{package}`." if package else ""
+        parts.append(f"## {words}\n\n{command.help}{brought}\n\n```\n{usage}\n```")
         rows = [[f"`{one.name.upper()}`", one.help, option_default(one)] for one in arguments]
         rows += [[listed([*one.opts, *one.secondary_opts]), one.help, option_default(one)] for one in options]
         if rows:

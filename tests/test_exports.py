@@ -37,8 +37,16 @@ def test_every_exported_name_is_there_and_no_module_of_the_package_has_the_same(
 def test_no_name_is_exported_by_two_rooms() -> None:
     rooms = PACKAGES[1:]
     names = [name for room in rooms for name in getattr(import_module(room), "__all__", ())]
-    # Whoever writes an agent of their own looks for the protocol beside the check of it.
     assert {name for name in names if names.count(name) > 1} == set()
+
+
+def test_every_function_that_a_room_exports_has_an_example() -> None:
+    rooms = [import_module(package) for package in PACKAGES[1:]]
+    functions = {name: getattr(room, name) for room in rooms for name in getattr(room, "__all__", ())}
+    # A kernel is an object of the compiler, which keeps the function.
+    functions = {name: one for name, one in functions.items() if inspect.isfunction(getattr(one, "py_func", one))}
+    assert len(functions) > 60
+    assert [name for name, value in functions.items() if ">>>" not in str(value.__doc__)] == []
 
 
 def test_one_name_is_imported_without_the_rest_of_its_room() -> None:

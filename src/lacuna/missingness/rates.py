@@ -120,7 +120,16 @@ def by_state(where: Where, table: ArrayLike, *, name: str = "by-state", claims: 
 def by_true_state(
     mdp: TabularMDP, table: ArrayLike, *, name: str = "by-true-state", claims: Label | None = None
 ) -> Mechanism:
-    """Any table of rates by true state, which may know more than it shows: one rate per state, or per component too."""
+    """Any table of rates by true state, which may know more than it shows: one rate per state, or per component too.
+
+    Examples
+    --------
+    >>> from lacuna import Lake, make_world
+    >>> mdp, lake = make_world("lake"), Lake()
+    >>> flooded = [lake.place(state)[2] for state in range(mdp.n_states)]
+    >>> by_true_state(mdp, [0.5 * now for now in flooded]).label
+    'NMAR'
+    """
     if not isinstance(mdp, TabularMDP):
         raise ValueError(f"{name} goes by the true states of a world, so it needs a TabularMDP, not {shown(mdp)}")
     rates = _full_table(name, table, mdp.space, mdp.n_states, f"true states of {mdp.name}")
