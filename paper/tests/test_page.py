@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ from lacuna_paper.verdicts import Ask, Basis, Finding, FullStudy, Region, Sample
 from visits import PHONE, WIDE, Visit, draw_all, overflow
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "reference"))
+generate: Any = import_module("generate")
 WAYS = [("episodic", "as-published"), ("episodic", "held-out"), ("continuing", "as-published")]
 CHANGES = (((2000, 2.0), (10_000, 3.0)), ((2000, -2.0), (10_000, -1.0)), ((2000, -2.0), (10_000, 0.0)))
 VERDICTS = ("supported", "not supported", "undecided")
@@ -735,6 +738,9 @@ def test_the_documentation_takes_no_script_from_elsewhere() -> None:
 def test_search_finds_in_the_documentation_opened_as_files(browser: Browser, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "zensical.toml", tmp_path)
+    for name, text in generate.pages().items():
+        (tmp_path / "docs" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=tmp_path, check=True)
     visit = Visit(browser, (tmp_path / "out" / "docs" / "index.html").as_uri())
     visit.page.locator(".md-search__button").click()
